@@ -1,0 +1,1 @@
+"""What every layer stands on: errors, digests, canonical JSON, the subprocess door, progress."""

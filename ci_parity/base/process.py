@@ -1,0 +1,137 @@
+"""The one door to other programs: argument lists, chosen environments, time limits, no shell."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from ci_parity.base.errors import InfrastructureError
+
+# What a child needs to find its libraries, its trust store and its packages; secrets are not here.
+_PASSED = (
+    "PATH", "HOME", "LANG", "LC_ALL", "TZ", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE",
+    "LOCALAPPDATA", "APPDATA", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH",
+)  # fmt: skip
+_PACKAGING = (
+    "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "no_proxy",
+    "all_proxy", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
+    "XDG_CACHE_HOME", "XDG_DATA_HOME", "NETRC",
+)  # fmt: skip
+_PACKAGING_PREFIXES = ("UV_", "PIP_")
+_RUNTIME_PREFIXES = (
+    "ORT_", "OMP_", "MKL_", "OPENBLAS_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "KMP_",
+)  # fmt: skip
+# These let a model or a variable load code or configuration behind the contract's back.
+_NEVER = ("ORT_LOAD_CONFIG_FROM_MODEL",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """What a finished program left behind."""
+
+    argv: tuple[str, ...]
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def last_words(self) -> str:
+        """The last lines of standard error, else of standard output."""
+        text = (self.stderr.strip() or self.stdout.strip()).decode("utf-8", "replace")
+        return "\n".join(text.splitlines()[-5:])
+
+
+def worker_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a process that runs a model: no secrets, no package settings."""
+    return _chosen(_PASSED, _RUNTIME_PREFIXES) | dict(extra or {})
+
+
+def packaging_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a program that installs packages or speaks to a git remote."""
+    return _chosen(_PASSED + _PACKAGING, _PACKAGING_PREFIXES) | dict(extra or {})
+
+
+def _chosen(names: Sequence[str], prefixes: Sequence[str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if (name in names or name.startswith(tuple(prefixes))) and name not in _NEVER
+    }
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    timeout_s: float,
+    cwd: Path | None = None,
+    stdin: bytes = b"",
+) -> Completed:
+    """Run a program to its end and return what it printed, whatever its exit status.
+
+    Raises:
+        InfrastructureError: when it cannot be started or does not end in `timeout_s` seconds.
+    """
+    command = tuple(str(part) for part in argv)
+    try:
+        done = subprocess.run(
+            command, input=stdin, env=dict(env), cwd=cwd, timeout=timeout_s, capture_output=True,
+            check=False,
+        )  # fmt: skip
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot start {command[0]}: {error.strerror or error}",
+            where=" ".join(command),
+            remedy="install the program or put it on PATH",
+        ) from error
+    except subprocess.TimeoutExpired as error:
+        raise InfrastructureError(
+            f"{command[0]} did not end within {timeout_s:g} s", where=" ".join(command)
+        ) from error
+    return Completed(
+        argv=command, returncode=done.returncode, stdout=done.stdout, stderr=done.stderr
+    )
+
+
+def spawn(
+    argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path, stderr: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start a long-lived program in a process group of its own, with pipes to speak through.
+
+    Raises:
+        InfrastructureError: when it cannot be started.
+    """
+    command = tuple(str(part) for part in argv)
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=sys.platform != "win32",
+        )
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot start {command[0]}: {error.strerror or error}", where=" ".join(command)
+        ) from error
+
+
+def kill_tree(process: subprocess.Popen[bytes]) -> None:
+    """End a spawned program and all it started; a program that is gone already is fine."""
+    if sys.platform == "win32":
+        process.kill()
+    else:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()

@@ -1,0 +1,63 @@
+"""Records to JSON and back; unknown or missing keys are refused on the way in."""
+
+import enum
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
+from ci_parity.base.errors import EvidenceError
+
+Record = TypeVar("Record")
+
+
+def to_json(record: object) -> Json:
+    """Return the plain JSON value of a record; tuples become lists, enums their values."""
+    return cast("Json", _converter().unstructure(record))
+
+
+def from_json(kind: type[Record], value: Json, *, where: str) -> Record:
+    """Build a record of class `kind` from plain JSON.
+
+    Raises:
+        EvidenceError: when keys are unknown or missing or a value has the wrong type.
+    """
+    try:
+        return cast("Record", _converter().structure(value, kind))
+    except Exception as error:
+        from cattrs import transform_error
+
+        problems = "; ".join(transform_error(error)[:5])
+        raise EvidenceError(f"not a {kind.__name__} record: {problems}", where=where) from error
+
+
+def to_bytes(record: object) -> bytes:
+    """Return the canonical JSON (RFC 8785) of a record."""
+    return canonical_bytes(to_json(record))
+
+
+def from_bytes(kind: type[Record], data: bytes, *, where: str) -> Record:
+    """Build a record from the JSON text `to_bytes` wrote; refuses what `from_json` refuses."""
+    return from_json(kind, parse_strict(data, where=where), where=where)
+
+
+@cache
+def _converter() -> Any:  # noqa: ANN401 - cattrs' converter is generic over everything
+    from cattrs import Converter
+
+    converter = Converter(forbid_extra_keys=True)
+    for scalar in (str, int, bool, float):
+        converter.register_structure_hook(scalar, _exactly(scalar))
+    converter.register_unstructure_hook(enum.Enum, lambda member: member.value)
+    return converter
+
+
+def _exactly(scalar: type) -> Callable[[object, type], object]:
+    def structure(value: object, _: type) -> object:
+        if scalar is float and type(value) is int:
+            return float(value)
+        if type(value) is not scalar:
+            raise TypeError(f"expected {scalar.__name__}, got {type(value).__name__}")
+        return value
+
+    return structure

@@ -1,0 +1,89 @@
+"""One judged fact, and what it is about."""
+
+from dataclasses import dataclass, field
+
+from ci_parity.records.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a finding is about; empty parts do not apply."""
+
+    target: str = ""
+    variant: str = ""
+    boundary: str = ""
+    case: str = ""
+    output: str = ""
+
+    def __str__(self) -> str:
+        parts = (self.target, self.variant, self.boundary, self.case, self.output)
+        return " / ".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One judged fact.
+
+    `id` is stable (`output.values`, `case.crash` …). `measured`, `limit` and `required` share one
+    unit; `required` is the limit that would have been needed. An `advisory` finding is shown as a
+    warning and never changes the outcome of a run.
+    """
+
+    id: str
+    outcome: Outcome
+    subject: Subject
+    evidence: str
+    measured: float | None = None
+    limit: float | None = None
+    required: float | None = None
+    remedy: str = ""
+    advisory: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputComparison:
+    """The numbers of one output of one case; `None` where a measure does not apply.
+
+    `limit` and `required` are the tolerance's leading number (`rtol`, or `atol` where `rtol` is 0):
+    the one that was applied and the one that would just have passed, the other number scaled with
+    it. `worst_index` is the element that used most of its limit, with both of its values.
+    """
+
+    subject: Subject
+    outcome: Outcome
+    dtype: str
+    shape: tuple[int, ...]
+    elements: int
+    mismatched: int
+    max_abs: float | None = None
+    max_rel: float | None = None
+    max_ulp: float | None = None
+    rel_to_scale: float | None = None
+    limit: float | None = None
+    required: float | None = None
+    rule: str = ""
+    worst_index: tuple[int, ...] | None = None
+    worst_baseline: str = ""
+    worst_candidate: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyComparison:
+    """Candidate against baseline on one machine, sessions of interleaved blocks.
+
+    `ratio` is candidate / baseline of the p50; `ratio_low` and `ratio_high` bound it at 95 % over
+    sessions.
+    """
+
+    subject: Subject
+    outcome: Outcome
+    baseline_p50_ms: float
+    candidate_p50_ms: float
+    ratio: float
+    ratio_low: float
+    ratio_high: float
+    sessions: int
+    pairs: int
+    max_regression: float
+    enforced: bool
+    notes: tuple[str, ...] = field(default=())

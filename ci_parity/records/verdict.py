@@ -1,0 +1,54 @@
+"""All findings of a run, and the worst outcome: what every report is drawn from."""
+
+from dataclasses import dataclass
+
+from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
+from ci_parity.records.identity import ChangeSet
+from ci_parity.records.outcome import Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the overview: a variant on a target, across one boundary."""
+
+    target: str
+    variant: str
+    boundary: str
+    outcome: Outcome
+    cases: int
+    cases_expected: int
+    worst: OutputComparison | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The systems that took part and the machine they ran on."""
+
+    host: str
+    systems: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """One judged run.
+
+    `ran` is false when nothing that matters had changed: then `summary` names the evidence that
+    still holds. `inputs_source` is `given`, `generated` or `fixtures`.
+    """
+
+    command: str
+    deployment: str
+    outcome: Outcome
+    ran: bool
+    summary: str
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+    outputs: tuple[OutputComparison, ...]
+    latency: tuple[LatencyComparison, ...]
+    changes: ChangeSet | None
+    environment: Environment
+    inputs_source: str
+    inputs_count: int
+    bundle_digest: str
+    reproduce: tuple[str, ...]
+    tool_version: str
