@@ -75,8 +75,8 @@ def numpy_dtype(dtype: str) -> "np.dtype[np.generic]":
         return np.dtype(name)
     import ml_dtypes
 
-    dtype: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
-    return dtype
+    narrow: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, name))
+    return narrow
 
 
 def element_type(array: "npt.NDArray[np.generic]") -> str:
