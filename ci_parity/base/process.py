@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from ci_parity.base.errors import InfrastructureError
 
@@ -99,7 +98,7 @@ def run(
 
 
 def spawn(
-    argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path, stderr: IO[bytes]
+    argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path
 ) -> subprocess.Popen[bytes]:
     """Start a long-lived program in a process group of its own, with pipes to speak through.
 
@@ -112,7 +111,7 @@ def spawn(
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=stderr,
+            stderr=subprocess.PIPE,
             env=dict(env),
             cwd=cwd,
             start_new_session=sys.platform != "win32",
@@ -131,7 +130,3 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    for stream in (process.stdin, process.stdout):
-        if stream is not None:
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()

@@ -18,6 +18,23 @@ class RunStatus(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CaseInputs:
+    """The inputs of one case, as files of an `InputSet`'s folder."""
+
+    case: str
+    inputs: tuple[ValueRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InputSet:
+    """The inputs of every case that must run; `source` is `fixtures`, `given` or `generated`."""
+
+    folder: str
+    source: str
+    cases: tuple[CaseInputs, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseRun:
     """One case: its outputs in model order, or the last words of its failure.
 

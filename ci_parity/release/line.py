@@ -1,0 +1,241 @@
+"""One entry as one line of the release log, both ways.
+
+Below `release.chain`, which says where a line may stand in a log. A line is read only if it is,
+byte for byte, what `encode_line` writes for the entry it holds at its place; what `layout` cannot
+say is refused here: over-long lines, a kind that contradicts its result, a pass without evidence,
+another log's line, a line that does not follow the one before it.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import NoReturn
+
+from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
+from ci_parity.base.digest import sha256_bytes
+from ci_parity.base.errors import EvidenceError
+from ci_parity.records.identity import Identity
+from ci_parity.records.release import EntryKind, LogEntry, LogLine
+from ci_parity.release.layout import (
+    PREDICATE_TYPE,
+    STATEMENT_TYPE,
+    SUBJECT_NAME,
+    compiled,
+    fault,
+)
+
+FIRST_PREV = "0" * 64
+MAX_LINE_BYTES = 64 * 1024
+"""The limit of one line with its newline; longer detail belongs in the bundle, by digest."""
+
+RESULTS: Mapping[EntryKind, str] = {
+    EntryKind.VALIDATED: "PASSED",
+    EntryKind.BLOCKED: "FAILED",
+    EntryKind.INCONCLUSIVE: "INCONCLUSIVE",
+    EntryKind.RELEASED: "PASSED",
+    EntryKind.ROLLED_BACK: "PASSED",
+    EntryKind.REVOKED: "FAILED",
+}
+_KINDS = {kind.value: kind for kind in EntryKind}
+RESTORE = "the log only grows and is never edited: restore a copy that verifies"
+
+
+def encode_line(entry: LogEntry, *, log: str, seq: int, prev: str) -> bytes:
+    """Return the line for `entry` as number `seq` of the log `log`, newline included.
+
+    `prev` is the SHA-256 of the line before it, `FIRST_PREV` for the first.
+
+    Raises:
+        EvidenceError: when the entry has no place in a log: text that is empty or not printable, a
+            malformed digest or time, a pass without evidence, more than `MAX_LINE_BYTES`.
+    """
+    try:
+        line = canonical_bytes(_document(entry, log, seq, prev))
+        _decode(line, log, seq, prev)
+    except EvidenceError as error:
+        raise EvidenceError(
+            f"the entry cannot stand in a release log: {error.what}",
+            where=f"new {entry.kind.value} entry for {entry.deployment!a}",
+            remedy=error.remedy or "correct the value where it comes from",
+        ) from error
+    return line + b"\n"
+
+
+def _document(entry: LogEntry, log: str, seq: int, prev: str) -> Json:
+    predicate: Json = {
+        "result": RESULTS[entry.kind],
+        "deployment": entry.deployment,
+        "targets": [_target(identity) for identity in entry.identities],
+        "failedFindings": entry.findings_failed,
+        "fixtures": {"expected": entry.cases_expected, "run": entry.cases_run},
+        "tool": {"version": entry.tool_version},
+        "invocation": {"commit": entry.commit, "runUrl": entry.run_url},
+        "finishedOn": entry.finished_at,
+    }
+    statement: Json = {
+        "_type": STATEMENT_TYPE,
+        "subject": [{"name": SUBJECT_NAME, "digest": {"sha256": entry.bundle}}],
+        "predicateType": PREDICATE_TYPE,
+        "predicate": predicate,
+    }
+    return {
+        "v": 1,
+        "log": log,
+        "seq": seq,
+        "prev": prev,
+        "idem": entry.idempotency,
+        "kind": entry.kind.value,
+        "channel": entry.channel,
+        "statement": statement,
+    }
+
+
+def _target(identity: Identity) -> Json:
+    return {name: getattr(identity, name) for name in Identity.__slots__}
+
+
+def decode_line(line: bytes, *, log: str | None, seq: int, prev: str, where: str = "") -> LogLine:
+    """Read one line, without its newline, that must be number `seq` and follow `prev`.
+
+    `log` is the origin it must name; `None` accepts any.
+
+    Raises:
+        EvidenceError: unless it is what `encode_line` writes there; says what differs.
+    """
+    try:
+        return _decode(line, log, seq, prev)
+    except EvidenceError as error:
+        raise EvidenceError(error.what, where=where, remedy=error.remedy or RESTORE) from error
+
+
+def _decode(line: bytes, log: str | None, seq: int, prev: str) -> LogLine:
+    try:
+        match = compiled("line").fullmatch(line.decode())
+    except UnicodeDecodeError:
+        match = None
+    identities = _identities(match["targets"]) if match else None
+    if match is None or identities is None or len(line) >= MAX_LINE_BYTES:
+        _refuse(line)
+    (
+        channel, idempotency, kind, origin, before, number, deployment, failed, finished, expected,
+        ran, commit, url, result, _, tool, bundle,
+    ) = match.groups()  # fmt: skip
+    entry = LogEntry(
+        kind=_KINDS[kind],
+        channel=_plain(channel),
+        idempotency=_plain(idempotency),
+        bundle=bundle,
+        commit=commit,
+        finished_at=finished,
+        deployment=_plain(deployment),
+        identities=identities,
+        findings_failed=tuple(json.loads(f"[{failed}]")) if failed else (),
+        cases_run=int(ran),
+        cases_expected=int(expected),
+        tool_version=_plain(tool),
+        run_url=_plain(url),
+    )
+    _check_place(int(number), seq, before, prev, _plain(origin), log)
+    _check_sense(entry, result)
+    return LogLine(seq=seq, sha256=sha256_bytes(line), entry=entry)
+
+
+def _plain(text: str) -> str:
+    """Undo the escapes of a canonical string's inside."""
+    return _unescaped(text) if "\\" in text else text
+
+
+@lru_cache(maxsize=1024)
+def _unescaped(text: str) -> str:
+    return str(json.loads(f'"{text}"'))
+
+
+@lru_cache(maxsize=1024)
+def _identities(text: str) -> tuple[Identity, ...] | None:
+    """Read the inside of the targets' array, which neighbouring lines share; `None` if malformed.
+
+    Raises:
+        EvidenceError: when one variant on one target stands there twice.
+    """
+    found: list[Identity] = []
+    read, position = compiled("target").match, 0
+    while position < len(text):
+        if found and text[position] != ",":
+            return None
+        match = read(text, position + bool(found))
+        if match is None:
+            return None
+        position = match.end()
+        values = match.groupdict()
+        for name in ("target", "variant", "runtime", "provider", "options"):
+            if "\\" in values[name]:
+                values[name] = _unescaped(values[name])
+        found.append(Identity(**values))
+    if len({(identity.target, identity.variant) for identity in found}) < len(found):
+        raise EvidenceError("the line names one variant on one target twice")
+    return tuple(found)
+
+
+def _check_place(
+    seq: int, due: int, prev: str, due_prev: str, log: str, due_log: str | None
+) -> None:
+    """Refuse a sound line in the wrong place."""
+    if due_log is not None and log != due_log:
+        raise EvidenceError(
+            f"the line belongs to the log {log!a}, not to {due_log!a}",
+            remedy="a record cannot be carried from one log to another: restore this log's own",
+        )
+    if seq != due:
+        raise EvidenceError(
+            f"sequence number {seq} stands where {due} belongs: "
+            "a line was inserted, deleted, repeated or moved"
+        )
+    if prev != due_prev:
+        raise EvidenceError(
+            "the line does not follow the one before it: one of the two was edited or replaced"
+        )
+
+
+def _check_sense(entry: LogEntry, result: str) -> None:
+    """Refuse values that are well-formed each but wrong together."""
+    if result != RESULTS[entry.kind]:
+        raise EvidenceError(
+            f"{entry.kind.value} means {RESULTS[entry.kind]}, but the statement says {result}"
+        )
+    try:
+        datetime.fromisoformat(entry.finished_at)
+    except ValueError as error:
+        raise EvidenceError(f"finishedOn is no time: {error}") from error
+    if result == "PASSED" and (
+        not entry.identities
+        or entry.findings_failed
+        or entry.cases_expected < 1
+        or entry.cases_run < entry.cases_expected
+    ):
+        raise EvidenceError(
+            f"{entry.kind.value} without the evidence of a pass: {len(entry.identities)} targets, "
+            f"{entry.cases_run} of {entry.cases_expected} cases run, "
+            f"{len(entry.findings_failed)} findings failed",
+            remedy="record it as blocked or inconclusive",
+        )
+
+
+def _refuse(line: bytes) -> NoReturn:
+    """Say why a line is not in its canonical form; the fast reader has refused it already."""
+    if not line:
+        raise EvidenceError("a blank line")
+    if len(line) >= MAX_LINE_BYTES:
+        raise EvidenceError(
+            f"the line has {len(line) + 1} bytes, a log line at most {MAX_LINE_BYTES}",
+            remedy="keep long detail in the bundle and name it by digest",
+        )
+    if b"\r" in line:
+        raise EvidenceError(
+            "a carriage return: something rewrote the line endings",
+            remedy="restore the log byte for byte; mark it `-text` for git",
+        )
+    value = parse_strict(line, where="")
+    if canonical_bytes(value) != line:
+        raise EvidenceError("the line is JSON, but not in its canonical form (RFC 8785)")
+    raise EvidenceError(fault(value) or "the line is not what this version writes")

@@ -1,0 +1,87 @@
+"""The release log by its name in the config: which store holds it, and the seam between them."""
+
+import re
+from pathlib import Path
+from typing import Protocol
+
+from ci_parity.base.errors import ConfigError
+from ci_parity.records.release import LogEntry, LogLine
+
+_PART = r"(?!\.)(?:[A-Za-z0-9_+#.-](?!\.\.))*[A-Za-z0-9_+#-](?<!\.lock)"
+_BRANCH = re.compile(rf"(?!-){_PART}(?:/{_PART})*")
+# A scheme of one letter is a drive.
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(.*)", re.DOTALL)
+
+
+class ReleaseLog(Protocol):
+    """A store of the release log; every reading of it verifies the whole chain."""
+
+    @property
+    def label(self) -> str:
+        """The log's place, as a reader would name it; holds no secret."""
+
+    def stored(self) -> bytes | None:
+        """Return the bytes as they lie, unverified; `None` only when there is certainly no log."""
+
+    def read(self) -> tuple[LogLine, ...]:
+        """Return all lines of the log, none when it has not begun."""
+
+    def append(self, entry: LogEntry) -> LogLine:
+        """Record `entry` once and return its line, however often it is asked."""
+
+
+def open_log(spec: str, root: Path, *, origin: str | None = None) -> ReleaseLog:
+    """Return the log that `branch:NAME`, `file:PATH` or a plain path names; nothing is read yet.
+
+    A relative path starts at `root` and stays below it, links followed. `origin` is the log it
+    must be; `None` accepts what the log says of itself.
+
+    Raises:
+        ConfigError: for any other spec.
+    """
+    match = _SCHEME.fullmatch(spec)
+    scheme, name = (match[1], match[2]) if match else ("file", spec)
+    if scheme == "branch":
+        return _open_branch(name, root, origin)
+    if scheme == "file":
+        return _open_file(name, root, origin)
+    raise ConfigError(
+        f"unknown kind of release log {scheme!a}",
+        where=f"release.log: {spec!a}",
+        remedy="write branch:NAME, file:PATH or a path",
+    )
+
+
+def _open_branch(name: str, root: Path, origin: str | None) -> ReleaseLog:
+    from ci_parity.release.branch_log import BranchLog
+
+    if not _BRANCH.fullmatch(name):
+        raise ConfigError(
+            f"{name!a} is not a branch for a release log",
+            where="release.log",
+            remedy="use letters, digits, '-', '_', '.' and '/', as in branch:ci-parity-log",
+        )
+    return BranchLog(root, name, origin=origin)
+
+
+def _open_file(name: str, root: Path, origin: str | None) -> ReleaseLog:
+    from ci_parity.release.file_log import FileLog
+
+    if not name.strip() or not name.isprintable():
+        raise ConfigError(
+            f"{name!a} is not a path for a release log",
+            where="release.log",
+            remedy="name a file, as in file:release-log.jsonl",
+        )
+    path = (root / name).resolve()
+    if not Path(name).is_absolute() and not path.is_relative_to(root.resolve()):
+        raise ConfigError(
+            f"the release log {name!a} leaves the deployment's folder",
+            where=f"release.log: {path}",
+            remedy="keep it inside, or give an absolute path",
+        )
+    if path.is_dir():
+        raise ConfigError(
+            "the release log is a folder", where=f"release.log: {path}", remedy="name a file in it"
+        )
+    return FileLog(path, origin=origin)

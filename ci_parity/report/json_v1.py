@@ -1,0 +1,132 @@
+"""Machine-readable reports, version 1, each under its own published schema.
+
+These are contracts, not dumps: a key that is here stays here with its meaning until version 2.
+"""
+
+import math
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from ci_parity.base.canonical import Json, parse_strict
+from ci_parity.records.codec import to_json
+from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
+from ci_parity.records.verdict import Verdict
+
+DIFF = "ci-parity/diff/v1"
+CHECK = "ci-parity/check/v1"
+
+
+def render_diff(verdict: Verdict) -> Mapping[str, Json]:
+    """Return a `diff` as JSON under schemas/diff-v1.json."""
+    return {
+        "schema": DIFF,
+        **_common(verdict),
+        "divergence": None,
+        "latency": _latency(verdict.latency[0]) if verdict.latency else None,
+    }
+
+
+def render_check(verdict: Verdict) -> Mapping[str, Json]:
+    """Return a `check` as JSON under schemas/check-v1.json."""
+    return {
+        "schema": CHECK,
+        **_common(verdict),
+        "deployment": verdict.deployment,
+        "ran": verdict.ran,
+        "bundle_digest": verdict.bundle_digest,
+        "changes": to_json(verdict.changes),
+        "rows": [
+            {
+                "target": row.target, "variant": row.variant, "boundary": row.boundary,
+                "outcome": row.outcome.value, "cases": row.cases,
+                "cases_expected": row.cases_expected,
+            }
+            for row in verdict.rows
+        ],
+        "latency": [_latency(timing) for timing in verdict.latency],
+    }  # fmt: skip
+
+
+@cache
+def schema(name: str) -> Mapping[str, Any]:
+    """Return the published schema of a report: `diff-v1` or `check-v1`."""
+    file = resources.files("ci_parity.report").joinpath("schemas", f"{name}.json")
+    loaded = parse_strict(file.read_bytes(), where=name)
+    assert isinstance(loaded, Mapping)
+    return loaded
+
+
+def _common(verdict: Verdict) -> dict[str, Json]:
+    return {
+        "outcome": verdict.outcome.value,
+        "summary": verdict.summary,
+        "findings": [_finding(finding) for finding in verdict.findings],
+        "outputs": [_output(output) for output in verdict.outputs],
+        "inputs": {"source": verdict.inputs_source, "count": verdict.inputs_count},
+        "environment": to_json(verdict.environment),
+        "reproduce": list(verdict.reproduce),
+        "tool_version": verdict.tool_version,
+    }
+
+
+def _finding(finding: Finding) -> Json:
+    return {
+        "id": finding.id,
+        "outcome": finding.outcome.value,
+        "advisory": finding.advisory,
+        "subject": to_json(finding.subject),
+        "measured": _number(finding.measured),
+        "limit": _number(finding.limit),
+        "required": _number(finding.required),
+        "evidence": finding.evidence,
+        "remedy": finding.remedy,
+    }
+
+
+def _output(output: OutputComparison) -> Json:
+    return {
+        "name": output.subject.output,
+        "case": output.subject.case,
+        "target": output.subject.target,
+        "variant": output.subject.variant,
+        "boundary": output.subject.boundary,
+        "outcome": output.outcome.value,
+        "dtype": output.dtype,
+        "shape": list(output.shape),
+        "elements": output.elements,
+        "mismatched": output.mismatched,
+        "max_abs": _number(output.max_abs),
+        "max_rel": _number(output.max_rel),
+        "max_ulp": _number(output.max_ulp),
+        "rel_to_scale": _number(output.rel_to_scale),
+        "limit": _number(output.limit),
+        "required": _number(output.required),
+        "rule": output.rule,
+        "worst_index": list(output.worst_index) if output.worst_index is not None else None,
+        "worst_baseline": output.worst_baseline,
+        "worst_candidate": output.worst_candidate,
+    }
+
+
+def _latency(timing: LatencyComparison) -> Json:
+    return {
+        "target": timing.subject.target,
+        "variant": timing.subject.variant,
+        "case": timing.subject.case,
+        "outcome": timing.outcome.value,
+        "enforced": timing.enforced,
+        "baseline_p50_ms": timing.baseline_p50_ms,
+        "candidate_p50_ms": timing.candidate_p50_ms,
+        "ratio": timing.ratio,
+        "ratio_low": timing.ratio_low,
+        "ratio_high": timing.ratio_high,
+        "max_regression": timing.max_regression,
+        "sessions": timing.sessions,
+        "pairs": timing.pairs,
+    }
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is None or math.isfinite(value) else None

@@ -1,0 +1,177 @@
+"""The pull-request comment and the job summary: the verdict first, then the evidence, folded.
+
+`comment` returns a ladder from the fullest text to the shortest; whoever publishes takes the first
+that is accepted. Every rung carries the verdict line.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from ci_parity.records.finding import Finding, OutputComparison
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.verdict import Row, Verdict
+from ci_parity.report.escape import code, prose
+from ci_parity.report.words import (
+    ICONS,
+    failures,
+    headline,
+    latency_words,
+    number,
+    warnings,
+)
+
+_SHOWN_FAILURES = 50
+_FEW_FAILURES = 10
+_SHOWN_OUTPUTS = 200
+
+
+def comment(verdict: Verdict, *, commit: str = "", run_url: str = "") -> tuple[str, ...]:
+    """Return the comment as a ladder of texts, fullest first."""
+    foot = _footer(verdict, commit, run_url)
+    return (
+        _join(*_head(verdict), *_problems(verdict, _SHOWN_FAILURES), *_details(verdict), foot),
+        _join(*_head(verdict), *_problems(verdict, _SHOWN_FAILURES), foot),
+        _join(*_head(verdict), *_problems(verdict, _FEW_FAILURES), foot),
+        _join(_title(verdict), foot),
+    )
+
+
+def summary(verdict: Verdict, *, commit: str = "", run_url: str = "") -> tuple[str, ...]:
+    """Return the job summary: the same ladder, since a reader may see only one of them."""
+    return comment(verdict, commit=commit, run_url=run_url)
+
+
+def _head(verdict: Verdict) -> Iterator[str]:
+    yield _title(verdict)
+    yield from _changes(verdict)
+    if verdict.rows:
+        yield _rows(verdict.rows)
+
+
+def _title(verdict: Verdict) -> str:
+    return f"### {prose(headline(verdict))}\n\n{_about(verdict)}"
+
+
+def _about(verdict: Verdict) -> str:
+    words = [f"Deployment {code(verdict.deployment)}"]
+    if verdict.ran:
+        plural = "s" if verdict.inputs_count != 1 else ""
+        words.append(f"{verdict.inputs_count} {verdict.inputs_source} case{plural}")
+    if verdict.bundle_digest:
+        words.append(f"bundle {code('sha256:' + verdict.bundle_digest[:16])}")
+    return " · ".join(words)
+
+
+def _changes(verdict: Verdict) -> Iterator[str]:
+    if verdict.changes is None:
+        return
+    source = verdict.changes.source
+    if source.kind == "none":
+        yield f"**No baseline:** {prose(source.reason)}. Everything ran."
+        return
+    since = f"since {prose(source.label)}"
+    if not verdict.changes.changes:
+        reason = f" ({prose(source.reason)})" if source.reason else ""
+        yield f"**Nothing changed** {since}{reason}."
+        return
+    rows = [
+        (change.axis.value, f"{code(change.target)} {code(change.variant)}",
+         code(change.before), code(change.after))
+        for change in verdict.changes.changes
+    ]  # fmt: skip
+    yield f"**What changed** {since}\n\n" + _table(("axis", "where", "before", "after"), rows)
+
+
+def _rows(rows: Sequence[Row]) -> str:
+    order = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
+    cells = [
+        (ICONS[row.outcome], code(row.target), code(row.variant), prose(row.boundary),
+         f"{row.cases} of {row.cases_expected}", *_worst(row.worst))
+        for row in sorted(rows, key=lambda row: order[row.outcome])
+    ]  # fmt: skip
+    return _table(
+        ("", "target", "variant", "boundary", "cases", "worst output", "needed", "limit"), cells
+    )
+
+
+def _worst(worst: OutputComparison | None) -> tuple[str, str, str]:
+    if worst is None:
+        return "", number(None), number(None)
+    where = f"{code(worst.subject.output)} in {code(worst.subject.case)}"
+    return where, number(worst.required), number(worst.limit)
+
+
+def _problems(verdict: Verdict, shown: int) -> Iterator[str]:
+    found = failures(verdict)
+    if found:
+        more = len(found) - shown
+        rest = f"\n\n… and {more} more." if more > 0 else ""
+        title = "Failures" if verdict.outcome is Outcome.FAIL else "Not measured"
+        yield f"**{title}**\n\n{_findings(found[:shown])}{rest}"
+
+
+def _findings(findings: Sequence[Finding]) -> str:
+    rows = [
+        (ICONS[f.outcome] if not f.advisory else "⚠️", code(f.id), _place(f), number(f.required),
+         number(f.limit), prose(f.evidence))
+        for f in findings
+    ]  # fmt: skip
+    return _table(("", "check", "where", "needed", "limit", "evidence"), rows)
+
+
+def _place(finding: Finding) -> str:
+    s = finding.subject
+    parts = (s.target, s.variant, s.boundary, s.case, s.output)
+    return " ".join(code(part) for part in parts if part)
+
+
+def _details(verdict: Verdict) -> Iterator[str]:
+    found = warnings(verdict)
+    if found:
+        yield _folded(f"Warnings ({len(found)})", _findings(found[:_SHOWN_FAILURES]))
+    if verdict.latency:
+        rows = [
+            (code(t.subject.target), code(t.subject.variant), code(t.subject.case),
+             f"{t.baseline_p50_ms:.4g} ms", f"{t.candidate_p50_ms:.4g} ms",
+             prose(latency_words(t)), f"{t.sessions} of {t.pairs // max(t.sessions, 1)} pairs")
+            for t in verdict.latency
+        ]  # fmt: skip
+        heads = ("target", "variant", "case", "baseline p50", "candidate p50", "change", "sessions")
+        yield _folded("Latency", _table(heads, rows))
+    if verdict.outputs:
+        yield _folded(f"All comparisons ({len(verdict.outputs)})", _outputs(verdict.outputs))
+
+
+def _outputs(outputs: Sequence[OutputComparison]) -> str:
+    rows = [
+        (ICONS[o.outcome], code(str(o.subject)), code(f"{o.dtype}{list(o.shape)}"),
+         number(o.max_abs), number(o.max_rel), number(o.max_ulp), number(o.required),
+         number(o.limit))
+        for o in outputs[:_SHOWN_OUTPUTS]
+    ]  # fmt: skip
+    heads = ("", "output", "type", "max abs", "max rel", "max ULP", "needed", "limit")
+    more = len(outputs) - _SHOWN_OUTPUTS
+    return _table(heads, rows) + (f"\n\n… and {more} more in the JSON report." if more > 0 else "")
+
+
+def _footer(verdict: Verdict, commit: str, run_url: str) -> str:
+    lines = [f"Reproduce: {code(command, 400)}" for command in verdict.reproduce if command]
+    systems = ", ".join(code(system) for system in verdict.environment.systems)
+    lines += [f"Ran on {prose(verdict.environment.host)}" + (f" with {systems}" if systems else "")]
+    words = [f"CI Parity {verdict.tool_version}"]
+    words += [f"commit {code(commit[:12])}"] if commit else []
+    words += [f"[workflow run]({run_url})"] if run_url else []
+    lines += [" · ".join(words)]
+    return "<sub>" + "<br>".join(lines) + "</sub>"
+
+
+def _folded(title: str, body: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def _join(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part) + "\n"

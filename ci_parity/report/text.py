@@ -1,0 +1,57 @@
+"""The verdict for a terminal or a CI log: plain lines, failures first."""
+
+from collections.abc import Iterator
+
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.verdict import Verdict
+from ci_parity.report.escape import visible
+from ci_parity.report.words import failures, headline, latency_words, number, warnings
+
+_SHOWN = 20
+_MARKS = {Outcome.PASS: "pass", Outcome.FAIL: "FAIL", Outcome.INCONCLUSIVE: "open"}
+
+
+def render(verdict: Verdict) -> str:
+    """Return the verdict as lines of text."""
+    return "\n".join(_lines(verdict)) + "\n"
+
+
+def _lines(verdict: Verdict) -> Iterator[str]:
+    yield visible(headline(verdict), 300)
+    if verdict.inputs_source == "generated":
+        yield f"  inputs: {verdict.inputs_count} generated from the model's types and shapes"
+    yield from _changes(verdict)
+    for row in verdict.rows:
+        where = " / ".join(part for part in (row.target, row.variant, row.boundary) if part)
+        worst = ""
+        if row.worst is not None:
+            name = f"{row.worst.subject.case}/{row.worst.subject.output}"
+            worst = f"; worst {name}: needed {number(row.worst.required)}"
+            worst += f" of {number(row.worst.limit)}"
+        cases = f"{row.cases} of {row.cases_expected} cases"
+        yield "  " + visible(f"{_MARKS[row.outcome]} {where}: {cases}{worst}", 300)
+    found = [*failures(verdict), *warnings(verdict)]
+    for finding in found[:_SHOWN]:
+        mark = "warn" if finding.advisory else _MARKS[finding.outcome]
+        yield "  " + visible(f"{mark} {finding.id} [{finding.subject}] {finding.evidence}", 600)
+        if finding.remedy:
+            yield "       " + visible(finding.remedy, 300)
+    if len(found) > _SHOWN:
+        yield f"  … and {len(found) - _SHOWN} more findings in the JSON report"
+    for timing in verdict.latency:
+        p50 = f"p50 {timing.baseline_p50_ms:.4g} to {timing.candidate_p50_ms:.4g} ms"
+        yield "  " + visible(f"{latency_words(timing)}, {p50}, {timing.subject.case}", 300)
+    for command in verdict.reproduce:
+        if command:
+            yield f"  reproduce: {visible(command, 1000)}"
+
+
+def _changes(verdict: Verdict) -> Iterator[str]:
+    if verdict.changes is None:
+        return
+    source = verdict.changes.source
+    if source.kind == "none":
+        yield "  " + visible(f"no baseline: {source.reason}", 300)
+    for change in verdict.changes.changes:
+        what = f"{change.axis.value}: {change.before} → {change.after}"
+        yield "  " + visible(f"changed {change.target}/{change.variant} {what}", 400)

@@ -1,0 +1,58 @@
+"""The words and figures all reports share, so that no two of them can say different things."""
+
+import math
+
+from ci_parity.records.finding import Finding, LatencyComparison
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.verdict import Verdict
+
+ICONS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "⚠️"}
+
+
+def failures(verdict: Verdict) -> list[Finding]:
+    """Return the findings that decide against the candidate, failures before open questions."""
+    binding = [f for f in verdict.findings if not f.advisory and f.outcome is not Outcome.PASS]
+    return sorted(binding, key=lambda f: (f.outcome is not Outcome.FAIL, -_excess(f)))
+
+
+def warnings(verdict: Verdict) -> list[Finding]:
+    """Return the advisory findings that are not a pass."""
+    return [f for f in verdict.findings if f.advisory and f.outcome is not Outcome.PASS]
+
+
+def headline(verdict: Verdict) -> str:
+    """Return the verdict line: derived from the findings alone, so no table can contradict it."""
+    if not verdict.ran:
+        return f"{ICONS[verdict.outcome]} PARITY UNCHANGED · {verdict.summary}"
+    parts = [f"{ICONS[verdict.outcome]} PARITY {verdict.outcome.name}", verdict.summary]
+    parts += [latency_words(timing) for timing in verdict.latency[:1]]
+    count = len(warnings(verdict))
+    parts += [f"{count} warning{'s' if count > 1 else ''}"] if count else []
+    if verdict.outcome is not Outcome.PASS and verdict.command == "check":
+        parts.append("release blocked")
+    return " · ".join(parts)
+
+
+def latency_words(timing: LatencyComparison) -> str:
+    """Return one timing as text: its verdict, the change of the p50 and its interval."""
+    status = timing.outcome.name + ("" if timing.enforced else ", advisory")
+    span = f"[{percent(timing.ratio_low)}, {percent(timing.ratio_high)}]"
+    return f"latency {percent(timing.ratio)} {span} ({status})"
+
+
+def percent(ratio: float) -> str:
+    """Return a ratio as a signed change in percent."""
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def number(value: float | None) -> str:
+    """Return a measure with three significant digits, a hyphen where there is none."""
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if math.isfinite(value) else str(value)
+
+
+def _excess(finding: Finding) -> float:
+    if finding.required is None or not finding.limit:
+        return math.inf
+    return finding.required / finding.limit

@@ -1,0 +1,1 @@
+"""Running a model where production runs it: environments, workers, observations; no judgement."""

@@ -1,0 +1,194 @@
+"""One model on one runtime over an input set becomes an `Observation`.
+
+Each case is one request to a worker. A worker that dies or hangs costs its case alone: a fresh one
+takes the next. Nothing is judged here.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ci_parity.base.errors import EvidenceError
+from ci_parity.base.process import worker_environment
+from ci_parity.base.progress import Step
+from ci_parity.config.model import Target
+from ci_parity.records.codec import from_json, to_json
+from ci_parity.records.observation import (
+    CaseInputs,
+    CaseRun,
+    InputSet,
+    Observation,
+    RunStatus,
+    RuntimeInfo,
+)
+from ci_parity.records.values import ValueRecord
+from ci_parity.run.protocol import WorkerError, WorkerProcess
+from ci_parity.run.runtime import Launch
+
+PROTOCOL = 1
+_MAX_RESTARTS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One system to observe: a model on a runtime with the options of a target."""
+
+    launch: Launch
+    model: Path
+    target: Target
+    timeout_s: float
+    repeat: int = 1
+
+
+@dataclass(slots=True)
+class _Record:
+    """What has been seen so far of one system."""
+
+    info: RuntimeInfo | None = None
+    providers: tuple[str, ...] = ()
+    cases: list[CaseRun] = field(default_factory=list)
+    warnings: dict[str, None] = field(default_factory=dict)
+    restarts: int = 0
+
+
+def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation:
+    """Run every case of `inputs`; outputs go to files in `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    record = _Record()
+    waiting = list(inputs.cases)
+    load = (RunStatus.OK, "")
+    while waiting and load[0] is RunStatus.OK:
+        with start(job, folder) as worker:
+            load = _load(worker, job, record)
+            if load[0] is RunStatus.OK:
+                _run_cases(worker, job, inputs, waiting, folder, record, step)
+            record.warnings.update(dict.fromkeys(worker.warnings()))
+        if record.restarts > _MAX_RESTARTS:
+            message = f"given up after {record.restarts} workers died"
+            record.cases.extend(_not_run(case, message) for case in waiting)
+            break
+    if not inputs.cases:
+        with start(job, folder) as worker:
+            load = _load(worker, job, record)
+    return Observation(
+        label=f"{job.launch.label}, {job.target.provider}",
+        folder=str(folder),
+        load=load[0],
+        load_message=load[1],
+        runtime=record.info,
+        environment=job.launch.environment,
+        providers_requested=(job.target.provider,),
+        providers_used=record.providers,
+        cases=tuple(record.cases),
+        warnings=tuple(record.warnings),
+    )
+
+
+def start(job: Job, folder: Path) -> WorkerProcess:
+    """Start a worker for a job; its working folder is the exchange folder."""
+    return WorkerProcess(job.launch.argv, env=worker_environment(), cwd=folder)
+
+
+def load(worker: WorkerProcess, job: Job) -> tuple[RuntimeInfo, tuple[str, ...]]:
+    """Greet a worker and load the model; return who answered and the providers it really uses.
+
+    Raises:
+        WorkerError: no answer, an error, or another version of the protocol.
+    """
+    hello = worker.request("hello", timeout_s=job.timeout_s)
+    if hello.get("protocol") != PROTOCOL:
+        message = f"the worker speaks protocol {hello.get('protocol')!r}, not {PROTOCOL}"
+        raise WorkerError(RunStatus.PROTOCOL, message, alive=True)
+    loaded = worker.request(
+        "load",
+        timeout_s=job.timeout_s,
+        model=str(job.model.resolve()),
+        provider=job.target.provider,
+        provider_options=dict(job.target.provider_options),
+        session_options=dict(job.target.session_options),
+    )
+    info = RuntimeInfo(
+        name=str(hello.get("runtime")),
+        version=str(hello.get("version")),
+        python=str(hello.get("python")),
+        build=str(hello.get("build", "")),
+        providers=_texts(hello.get("providers")),
+        verbs=_texts(hello.get("verbs")),
+    )
+    return info, _texts(loaded.get("providers"))
+
+
+def _load(worker: WorkerProcess, job: Job, record: _Record) -> tuple[RunStatus, str]:
+    try:
+        record.info, record.providers = load(worker, job)
+    except WorkerError as error:
+        return error.status, error.message
+    return RunStatus.OK, ""
+
+
+def _run_cases(
+    worker: WorkerProcess,
+    job: Job,
+    inputs: InputSet,
+    waiting: list[CaseInputs],
+    folder: Path,
+    record: _Record,
+    step: Step,
+) -> None:
+    """Run waiting cases in order until all have run or the worker is gone."""
+    while waiting:
+        case = waiting.pop(0)
+        alive = True
+        try:
+            run, record.providers = _run(worker, job, inputs, case, folder, len(record.cases))
+        except WorkerError as error:
+            run = CaseRun(case=case.case, status=error.status, message=error.message)
+            alive = error.alive
+        record.cases.append(run)
+        step.advance()
+        if not alive:
+            record.restarts += 1
+            return
+
+
+def _run(
+    worker: WorkerProcess, job: Job, inputs: InputSet, case: CaseInputs, folder: Path, number: int
+) -> tuple[CaseRun, tuple[str, ...]]:
+    answer = worker.request(
+        "run",
+        timeout_s=job.timeout_s * job.repeat,
+        inputs=to_json(case.inputs),
+        input_folder=inputs.folder,
+        folder=str(folder),
+        stem=f"c{number}",
+        repeat=job.repeat,
+    )
+    try:
+        outputs = _outputs(answer.get("outputs"))
+        repeats = tuple(_outputs(again) for again in answer.get("repeats", ()))
+    except (EvidenceError, TypeError) as error:
+        raise WorkerError(RunStatus.PROTOCOL, f"unreadable outputs: {error}", alive=True) from error
+    run = CaseRun(
+        case=case.case,
+        status=RunStatus.OK,
+        outputs=outputs,
+        repeats=repeats,
+        duration_ms=float(answer.get("duration_ms", 0.0)),
+    )
+    return run, _texts(answer.get("providers"))
+
+
+def _outputs(raw: Any) -> tuple[ValueRecord, ...]:  # noqa: ANN401 - whatever the worker sent
+    records = from_json(tuple[ValueRecord, ...], raw, where="worker")
+    names = [record.name for record in records]
+    if len(set(names)) != len(names):
+        raise EvidenceError(f"duplicate output names in {names}", where="worker")
+    return records
+
+
+def _not_run(case: CaseInputs, message: str) -> CaseRun:
+    return CaseRun(case=case.case, status=RunStatus.NOT_RUN, message=message)
+
+
+def _texts(raw: object) -> tuple[str, ...]:
+    return tuple(str(item) for item in raw) if isinstance(raw, list) else ()

@@ -1,0 +1,172 @@
+"""The near end of the worker protocol: one request, one answer, under limits.
+
+It turns everything a worker can do wrong (die, hang, talk garbage) into a `WorkerError` with the
+worker's last words; whether that is a finding is decided later.
+"""
+
+import collections
+import contextlib
+import json
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ci_parity.base import process
+from ci_parity.base.canonical import parse_strict
+from ci_parity.base.errors import EvidenceError
+from ci_parity.records.observation import RunStatus
+
+MAX_ANSWER_BYTES = 16 * 1024 * 1024
+_KEPT_STDERR_BYTES = 64 * 1024
+_LAST_WORDS_LINES = 6
+
+
+class WorkerError(Exception):
+    """A request that brought no answer; `alive` says whether the worker can take another."""
+
+    def __init__(self, status: RunStatus, message: str, *, alive: bool) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.alive = alive
+
+
+class WorkerProcess:
+    """A running worker. A context manager: leaving it ends the process and all it started."""
+
+    def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> None:
+        self._process = process.spawn(argv, env=env, cwd=cwd)
+        self._answers: queue.Queue[bytes] = queue.Queue(maxsize=2)
+        self._stderr: collections.deque[bytes] = collections.deque()
+        self._readers = (
+            threading.Thread(target=self._read_answers, daemon=True),
+            threading.Thread(target=self._read_stderr, daemon=True),
+        )
+        self._stopping = threading.Event()
+        for reader in self._readers:
+            reader.start()
+        self._requests = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self.kill()
+
+    def request(self, verb: str, *, timeout_s: float, **payload: object) -> dict[str, Any]:
+        """Ask and wait.
+
+        Raises:
+            WorkerError: the worker answered with an error, died, hung or broke the protocol.
+        """
+        self._requests += 1
+        line = json.dumps({"verb": verb, "id": self._requests, **payload}) + "\n"
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(line.encode())
+            self._process.stdin.flush()
+        try:
+            raw = self._answers.get(timeout=timeout_s)
+        except queue.Empty:
+            self.kill()
+            message = f"no answer to '{verb}' within {timeout_s:g} s{self._last_words()}"
+            raise WorkerError(RunStatus.TIMEOUT, message, alive=False) from None
+        if not raw:
+            raise self._death(verb)
+        return self._decode(raw, verb)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the worker printed to standard error so far, the last 64 KiB of it."""
+        text = b"".join(self._stderr).decode("utf-8", "replace")
+        return tuple(line for line in text.splitlines() if line.strip())
+
+    def kill(self) -> None:
+        """End the worker now; safe to call twice."""
+        self._stopping.set()
+        if self._process.poll() is None:
+            process.kill_tree(self._process)
+        for reader in self._readers:
+            reader.join(timeout=5)
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def _decode(self, raw: bytes, verb: str) -> dict[str, Any]:
+        try:
+            answer = parse_strict(raw, where=f"answer to '{verb}'")
+        except EvidenceError:
+            answer = None
+        if not isinstance(answer, dict) or answer.get("id") != self._requests:
+            self.kill()
+            shown = raw[:200].decode("utf-8", "replace").strip()
+            message = f"the answer to '{verb}' is not the protocol's: {shown!r}"
+            raise WorkerError(RunStatus.PROTOCOL, message, alive=False)
+        if answer.get("ok") is not True:
+            message = str(answer.get("error", "no reason given"))
+            raise WorkerError(RunStatus.ERROR, message, alive=True)
+        return answer
+
+    def _death(self, verb: str) -> WorkerError:
+        try:
+            code = self._process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            message = f"the worker closed its output during '{verb}'{self._last_words()}"
+            return WorkerError(RunStatus.PROTOCOL, message, alive=False)
+        self.kill()
+        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with status {code}"
+        message = f"the worker {how} during '{verb}'{self._last_words()}"
+        return WorkerError(RunStatus.CRASH, message, alive=False)
+
+    def _last_words(self) -> str:
+        words = self.warnings()[-_LAST_WORDS_LINES:]
+        return "; last words: " + " | ".join(words) if words else ""
+
+    def _read_answers(self) -> None:
+        stream = self._process.stdout
+        assert stream is not None
+        while not self._stopping.is_set():
+            try:
+                line = stream.readline(MAX_ANSWER_BYTES)
+            except (OSError, ValueError):
+                line = b""
+            while not self._stopping.is_set():
+                with contextlib.suppress(queue.Full):
+                    self._answers.put(line, timeout=0.2)
+                    break
+            if not line:
+                return
+
+    def _read_stderr(self) -> None:
+        stream = self._process.stderr
+        assert stream is not None
+        kept = 0
+        while chunk := _read_some(stream):
+            self._stderr.append(chunk)
+            kept += len(chunk)
+            while kept > _KEPT_STDERR_BYTES and len(self._stderr) > 1:
+                kept -= len(self._stderr.popleft())
+
+
+def _read_some(stream: Any) -> bytes:  # noqa: ANN401 - a BufferedReader, typed as IO[bytes]
+    try:
+        chunk: bytes = stream.read1(8192)
+    except (OSError, ValueError):
+        return b""
+    return chunk
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,122 @@
+"""Step 4: rows, findings and circumstances become the one verdict every report is drawn from."""
+
+import platform
+from collections.abc import Sequence
+from pathlib import Path
+
+from ci_parity import __version__
+from ci_parity.base.onnx_model import artifact_digest_files
+from ci_parity.config.model import Deployment
+from ci_parity.records.identity import ChangeSet
+from ci_parity.records.observation import InputSet, Observation
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.verdict import Environment, Verdict
+from ci_parity.release.bundle import bundle_manifest, describe_file
+from ci_parity.stages.judge import Judgement
+from ci_parity.stages.suite import PairRun
+
+
+def manifest_of(deployment: Deployment) -> bytes:
+    """Return the bundle manifest of a deployment: the graph and external data of every variant."""
+    described = {
+        (path, role): describe_file(path, deployment.root, role)
+        for variant in deployment.variants
+        for path, role in _parts(variant.path)
+    }
+    return bundle_manifest(tuple(described.values()))
+
+
+def _parts(model: Path) -> list[tuple[Path, str]]:
+    graph, *external = artifact_digest_files(model)
+    return [(graph, "graph"), *((path, "weights") for path in external)]
+
+
+def judged(
+    *, command: str, deployment: str, judgement: Judgement, runs: Sequence[PairRun],
+    inputs: InputSet, changes: ChangeSet | None, bundle: str, reproduce: Sequence[str],
+) -> Verdict:  # fmt: skip
+    """Return the verdict of a run that compared something, or tried to."""
+    outcome = judgement.outcome
+    return Verdict(
+        command=command,
+        deployment=deployment,
+        outcome=outcome,
+        ran=True,
+        summary=_summary(judgement, outcome),
+        rows=judgement.rows,
+        findings=judgement.findings,
+        outputs=judgement.outputs,
+        latency=judgement.latency,
+        changes=changes,
+        environment=Environment(host=_host(), systems=_systems(runs)),
+        inputs_source=inputs.source,
+        inputs_count=len(inputs.cases),
+        bundle_digest=bundle,
+        reproduce=tuple(reproduce),
+        tool_version=__version__,
+    )
+
+
+def unchanged(deployment: Deployment, changes: ChangeSet, bundle: str) -> Verdict:
+    """Return the verdict of a run that had nothing to do: the baseline's evidence still holds."""
+    return Verdict(
+        command="check",
+        deployment=deployment.name,
+        outcome=Outcome.PASS,
+        ran=False,
+        summary=f"nothing that can change the results differs from {changes.source.label}",
+        rows=(),
+        findings=(),
+        outputs=(),
+        latency=(),
+        changes=changes,
+        environment=Environment(host=_host(), systems=()),
+        inputs_source="fixtures",
+        inputs_count=0,
+        bundle_digest=bundle,
+        reproduce=("ci-parity check --force",),
+        tool_version=__version__,
+    )
+
+
+def _summary(judgement: Judgement, outcome: Outcome) -> str:
+    binding = [f for f in judgement.findings if not f.advisory]
+    failed = sum(f.outcome is Outcome.FAIL for f in binding)
+    unsettled = sum(f.outcome is Outcome.INCONCLUSIVE for f in binding)
+    compared = len(judgement.outputs)
+    match outcome:
+        case Outcome.PASS:
+            return f"{compared} output comparison{'s' * (compared != 1)} within limits"
+        case Outcome.FAIL:
+            return f"{failed} of {len(binding)} checks failed"
+        case Outcome.INCONCLUSIVE:
+            return f"{max(unsettled, 1)} of {max(len(binding), 1)} checks could not be measured"
+
+
+def _systems(runs: Sequence[PairRun]) -> tuple[str, ...]:
+    sides = [side for run in runs for side in (run.baseline, run.candidate) if side]
+    return tuple(dict.fromkeys(_system(side) for side in sides))
+
+
+def _system(side: Observation) -> str:
+    words = [side.label]
+    if side.runtime:
+        words.append(f"Python {side.runtime.python}")
+    return ", ".join(words)
+
+
+def _host() -> str:
+    words = [platform.system(), platform.release(), platform.machine(), _cpu_model()]
+    return ", ".join(word for word in words if word)
+
+
+def _cpu_model() -> str:
+    """Return the CPU's name where the kernel tells it, as Linux does."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return platform.processor()
+    for line in text.splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor()

@@ -1,0 +1,109 @@
+"""Step 5: the verdict leaves the machine: report folder, comment, job summary, log line.
+
+Publishing never changes a verdict: what cannot be delivered is said, not hidden.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from ci_parity import __version__
+from ci_parity.base.errors import PublishError
+from ci_parity.base.files import write_atomic
+from ci_parity.config.model import Deployment
+from ci_parity.github.client import RestClient
+from ci_parity.github.comment import Marker, publish_comment
+from ci_parity.github.context import GitHubContext
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.release import EntryKind, LogEntry, LogLine
+from ci_parity.records.verdict import Verdict
+from ci_parity.release.store import ReleaseLog
+from ci_parity.report import json_v1, markdown
+
+logger = logging.getLogger(__name__)
+
+_KINDS = {
+    Outcome.PASS: EntryKind.VALIDATED,
+    Outcome.FAIL: EntryKind.BLOCKED,
+    Outcome.INCONCLUSIVE: EntryKind.INCONCLUSIVE,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What judged: the commit, the run's page and its identity; empty outside git or CI."""
+
+    commit: str = ""
+    run_url: str = ""
+    run: str = ""
+
+
+def write_report(verdict: Verdict, manifest: bytes, folder: Path, origin: Origin) -> Path:
+    """Write verdict.json, comment.md and bundle.json; return the path of the JSON."""
+    report = folder / "verdict.json"
+    write_atomic(report, json_bytes(json_v1.render_check(verdict)))
+    text = markdown.comment(verdict, commit=origin.commit, run_url=origin.run_url)[0]
+    write_atomic(folder / "comment.md", text.encode())
+    write_atomic(folder / "bundle.json", manifest)
+    return report
+
+
+def json_bytes(document: Mapping[str, object]) -> bytes:
+    """Return a report as indented JSON text."""
+    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def comment_on(verdict: Verdict, context: GitHubContext, origin: Origin) -> str:
+    """Update the pull request's one comment; return its address, empty when there was no way.
+
+    A token that may not write (a fork's, say) costs the comment, never the verdict.
+    """
+    if context.pull_request is None:
+        return ""
+    bodies = markdown.comment(verdict, commit=origin.commit, run_url=origin.run_url)
+    marker = Marker(
+        id=verdict.deployment,
+        run=context.run_id,
+        attempt=context.run_attempt,
+        sha=origin.commit,
+    )
+    try:
+        client = RestClient(context.api_url, context.token)
+        return publish_comment(client, context.repository, context.pull_request, bodies, marker)
+    except PublishError as error:
+        logger.warning("the comment was not published: %s", error)
+        return ""
+
+
+def record(
+    verdict: Verdict, deployment: Deployment, log: ReleaseLog, origin: Origin, now: datetime
+) -> LogLine:
+    """Append what this run found to the release log.
+
+    Raises:
+        PublishError: the log did not take the line.
+        EvidenceError: the log cannot be trusted.
+    """
+    kind = _KINDS[verdict.outcome]
+    changes = verdict.changes
+    run = origin.run or f"local/{origin.commit or 'uncommitted'}/{now.isoformat()}"
+    failed = [f for f in verdict.findings if f.outcome is not Outcome.PASS and not f.advisory]
+    entry = LogEntry(
+        kind=kind,
+        channel=deployment.release.channel,
+        idempotency=f"{run}/{deployment.name}/{verdict.bundle_digest[:16]}/{kind.value}",
+        bundle=verdict.bundle_digest,
+        commit=origin.commit,
+        finished_at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        deployment=deployment.name,
+        identities=changes.identities if changes else (),
+        findings_failed=tuple(sorted({finding.id for finding in failed})),
+        cases_run=min((row.cases for row in verdict.rows), default=0),
+        cases_expected=max((row.cases_expected for row in verdict.rows), default=0),
+        tool_version=__version__,
+        run_url=origin.run_url,
+    )
+    return log.append(entry)

@@ -1,0 +1,190 @@
+"""Step 1: what this deployment is, what the baseline was, and what differs."""
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ci_parity.base.errors import CiParityError, ConfigError, EvidenceError
+from ci_parity.config.discover import find_deployment
+from ci_parity.config.model import Deployment, Target
+from ci_parity.detect.changes import compare_identities, forced
+from ci_parity.detect.git import Repository
+from ci_parity.detect.identity import identify, model_digest
+from ci_parity.fixtures.signature import read_signature
+from ci_parity.fixtures.store import FixtureSet, open_fixtures
+from ci_parity.records.identity import BaselineSource, ChangeSet, Identity
+from ci_parity.records.release import LogLine
+from ci_parity.release.query import last_validated
+from ci_parity.run.runtime import describe
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Baseline:
+    """The other side: identities, and the model files they stand for.
+
+    `unavailable` says, by (target, variant), why a model's bytes cannot be had; then the comparison
+    with the baseline stays open.
+    """
+
+    source: BaselineSource
+    identities: tuple[Identity, ...] = ()
+    models: Mapping[Key, Path] = field(default_factory=dict)
+    unavailable: Mapping[Key, str] = field(default_factory=dict)
+
+
+def fixtures_of(deployment: Deployment) -> FixtureSet:
+    """Open the fixture set of a deployment; its names come from the first variant's signature."""
+    return open_fixtures(deployment.fixtures, read_signature(deployment.variants[0].path))
+
+
+def identities_of(deployment: Deployment, fixtures: FixtureSet) -> tuple[Identity, ...]:
+    """Return the identity of every variant on every target, without building an environment."""
+    runtimes = {target.runtime: describe(target.runtime) for target in deployment.targets}
+    return identify(deployment, runtimes, fixtures.digest)
+
+
+def find_baseline(
+    deployment: Deployment, config: str, identities: Sequence[Identity],
+    log: Sequence[LogLine], base: str, scratch: Path,
+) -> Baseline:  # fmt: skip
+    """Return the last validated state from the release log, else that of the base commit.
+
+    Args:
+        deployment: the candidate.
+        config: the config file as given, read again in the baseline's tree.
+        identities: the candidate's.
+        log: the lines of the release log, empty without one.
+        base: the base commit or revision; empty means the merge base with the default branch.
+        scratch: an empty folder for the baseline's tree.
+    """
+    lines = {
+        (i.target, i.variant): last_validated(
+            log, channel=deployment.release.channel, deployment=deployment.name,
+            target=i.target, variant=i.variant,
+        )
+        for i in identities
+    }  # fmt: skip
+    found = {key: line for key, line in lines.items() if line is not None}
+    if found:
+        return _from_log(deployment, config, identities, found, scratch)
+    return _from_history(deployment, config, identities, base, scratch)
+
+
+def detect_changes(baseline: Baseline, identities: Sequence[Identity], *, force: bool) -> ChangeSet:
+    """Compare with the baseline; `force` runs even where nothing differs."""
+    changes = compare_identities(baseline.source, baseline.identities, identities)
+    return forced(changes, "asked to run in any case") if force else changes
+
+
+def target_of(identity: Identity) -> Target:
+    """Return the target an identity was measured on, runtime pinned."""
+    options = json.loads(identity.options)
+    return Target(
+        name=identity.target,
+        runtime=identity.runtime,
+        provider=identity.provider,
+        provider_options=options["provider"],
+        session_options=options["session"],
+    )
+
+
+def _from_log(
+    deployment: Deployment, config: str, identities: Sequence[Identity],
+    found: Mapping[Key, tuple[LogLine, Identity]], scratch: Path,
+) -> Baseline:  # fmt: skip
+    """Take validated identities; models that have changed since come from the recorded commit."""
+    newest = max((line for line, _ in found.values()), key=lambda line: line.seq)
+    label = f"release log line {newest.seq}, {newest.entry.kind.value} {newest.entry.finished_at}"
+    current = {(i.target, i.variant): i for i in identities}
+    trees = Trees(repository=Repository(folder=deployment.root), scratch=scratch)
+    models: dict[Key, Path] = {}
+    unavailable: dict[Key, str] = {}
+    for key, (line, identity) in found.items():
+        try:
+            if identity.model == current[key].model:
+                models[key] = _variant_path(deployment, key[1])
+            else:
+                models[key] = _recorded_model(trees, config, line.entry.commit, identity)
+        except CiParityError as error:
+            unavailable[key] = _reason(error)
+    return Baseline(
+        source=BaselineSource(kind="log", label=label, commit=newest.entry.commit),
+        identities=tuple(identity for _, identity in found.values()),
+        models=models,
+        unavailable=unavailable,
+    )
+
+
+def _recorded_model(trees: "Trees", config: str, commit: str, identity: Identity) -> Path:
+    """Return the model a log line validated, out of the commit it names, digest checked."""
+    if not commit:
+        raise EvidenceError("the release log names no commit for the validated model")
+    path = _variant_path(find_deployment(trees.at(commit), config), identity.variant)
+    if model_digest(path) != identity.model:
+        raise EvidenceError(f"the model at commit {commit[:12]} is not the one the log validated")
+    return path
+
+
+def _from_history(
+    deployment: Deployment, config: str, identities: Sequence[Identity], base: str, scratch: Path
+) -> Baseline:
+    """Take the deployment as it was at the base commit; without one there is no baseline."""
+    repository = Repository(folder=deployment.root)
+    if not repository.exists():
+        return _nothing("not a git repository, and no release log")
+    commit = (repository.resolve(base) or base) if base else repository.merge_base()
+    if not commit:
+        return _nothing("no default branch and no release log to compare with")
+    label = f"commit {commit[:12]}"
+    try:
+        before = find_deployment(Trees(repository=repository, scratch=scratch).at(commit), config)
+        found = identities_of(before, fixtures_of(before))
+    except ConfigError as error:
+        return _nothing(f"no deployment at {label}: {error.what.splitlines()[0]}")
+    except CiParityError as error:
+        logger.warning("no usable baseline at %s: %s", label, error)
+        unavailable = {(i.target, i.variant): _reason(error) for i in identities}
+        return replace(_nothing(f"{label} is not usable"), unavailable=unavailable)
+    paths = {variant.name: variant.path for variant in before.variants}
+    return Baseline(
+        source=BaselineSource(kind="merge-base", label=label, commit=commit),
+        identities=found,
+        models={(i.target, i.variant): paths[i.variant] for i in found},
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trees:
+    """Trees of commits, each extracted once below `scratch`."""
+
+    repository: Repository
+    scratch: Path
+    extracted: dict[str, Path] = field(default_factory=dict)
+
+    def at(self, commit: str) -> Path:
+        """Return the deployment's folder as it was at a commit."""
+        if commit not in self.extracted:
+            folder = self.scratch / f"tree{len(self.extracted)}"
+            self.extracted[commit] = self.repository.extract(commit, folder)
+        return self.extracted[commit]
+
+
+def _nothing(reason: str) -> Baseline:
+    return Baseline(source=BaselineSource(kind="none", reason=reason))
+
+
+def _reason(error: CiParityError) -> str:
+    return f"{error.what} {error.remedy}".strip()
+
+
+def _variant_path(deployment: Deployment, name: str) -> Path:
+    for variant in deployment.variants:
+        if variant.name == name:
+            return variant.path
+    raise EvidenceError(f"the baseline has no variant {name!r}")

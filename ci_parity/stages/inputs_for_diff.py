@@ -1,0 +1,53 @@
+"""The inputs of a `diff`: arrays or cases given on the command line, else generated ones."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ci_parity.base.errors import EvidenceError
+from ci_parity.fixtures.generate import generate_cases
+from ci_parity.fixtures.arrays import read_npz
+from ci_parity.fixtures.signature import Signature
+from ci_parity.fixtures.store import open_fixtures, read_inputs
+from ci_parity.records.observation import InputSet
+from ci_parity.records.values import Value
+from ci_parity.stages.suite import write_inputs
+
+GENERATED_CASES = 6
+SEED = 20260101
+
+
+def collect(
+    sources: Sequence[Path], signature: Signature, dims: Mapping[str, int], folder: Path
+) -> InputSet:
+    """Return the inputs as exchange files.
+
+    Args:
+        sources: `.npz` files, one case each, or folders of cases in the ONNX test layout.
+        signature: of the baseline's model; its inputs must all be given.
+        dims: sizes for symbolic dimensions of generated inputs.
+        folder: where the exchange files go.
+    """
+    if not sources:
+        cases = generate_cases(signature, dims, GENERATED_CASES, SEED)
+        return write_inputs(cases, folder, source="generated")
+    given = (case for source in sources for case in _cases(source, signature))
+    return write_inputs(given, folder, source="given")
+
+
+def _cases(source: Path, signature: Signature) -> Iterator[tuple[str, Mapping[str, Value]]]:
+    if source.is_dir():
+        fixtures = open_fixtures(source, signature)
+        for case in fixtures.cases:
+            yield case.name, read_inputs(case, signature)
+        return
+    values = read_npz(source)
+    known = {port.name for port in signature.inputs}
+    missing = [port.name for port in signature.required if port.name not in values]
+    extra = [name for name in values if name not in known]
+    if missing or extra:
+        raise EvidenceError(
+            f"the arrays do not fit the model's inputs: missing {missing}, unknown {extra}",
+            where=str(source),
+            remedy=f"name the arrays {', '.join(sorted(known))}",
+        )
+    yield source.stem, values

@@ -1,0 +1,1 @@
+"""What the integration tests stand on: a Docker daemon, a base image, act, published models."""

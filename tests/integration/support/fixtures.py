@@ -1,0 +1,41 @@
+"""Session fixtures of everything that needs Docker: a daemon, and in it the base image.
+
+Where Docker cannot be had, the tests that need it are skipped with the reason, except in CI:
+there a missing daemon is a failure, since a suite that skips itself proves nothing.
+"""
+
+import os
+from collections.abc import Iterator
+
+import docker
+import pytest
+
+from tests.integration.support.base_image import ensure_base_image
+from tests.integration.support.debian import HostLacksError
+from tests.integration.support.docker_host import docker_daemon
+
+
+@pytest.fixture(scope="session")
+def docker_client() -> Iterator[docker.DockerClient]:
+    """Yield a client of a running daemon."""
+    try:
+        with docker_daemon() as client:
+            yield client
+    except HostLacksError as error:
+        _skip_unless_ci(error)
+
+
+@pytest.fixture(scope="session")
+def base_image(docker_client: docker.DockerClient) -> str:
+    """Return the name of the base image of our Dockerfile, which the daemon then holds."""
+    try:
+        return ensure_base_image(docker_client)
+    except HostLacksError as error:
+        _skip_unless_ci(error)
+        raise
+
+
+def _skip_unless_ci(error: HostLacksError) -> None:
+    if "CI" in os.environ:
+        raise error
+    pytest.skip(str(error))
