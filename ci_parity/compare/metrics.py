@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     Array = npt.NDArray[np.generic]
 
 _BLOCK = 1 << 20
+_CHANNEL_ELEMENTS = 16
+_CHANNEL_FLOOR = 1e-4
 # Where the sign is not the highest bit of the bytes that hold an element: 4-bit floats fill half a
 # byte, and the scale type float8e8m0 has no sign.
 _SIGN_BITS = {"float4_e2m1fn": 1 << 3, "float8_e8m0fnu": 0}
@@ -42,57 +44,121 @@ class FloatMetrics:
     worst: int | None
 
 
-def scale_of(array: "Array") -> float:
-    """Return the largest finite magnitude, 0.0 when there is none."""
+@dataclass(frozen=True, slots=True)
+class Scales:
+    """The largest finite magnitude of each channel; one value where there are no channels.
+
+    `values` has shape [channels]; the channel of a flat position is `position // inner` modulo the
+    number of channels.
+    """
+
+    values: "npt.NDArray[np.float64]"
+    inner: int
+
+    def at(self, start: int, count: int) -> Any:  # noqa: ANN401 - float64, scalar or [count]
+        """Return the scale of each of `count` elements from flat position `start` on."""
+        import numpy as np
+
+        if self.values.size == 1:
+            return self.values[0]
+        return self.values[np.arange(start, start + count) // self.inner % self.values.size]
+
+
+def scales_of(array: "Array") -> Scales:
+    """Return the scales of a baseline's output.
+
+    Axis 1 counts as channels in outputs of rank 3 and more with at least 16 elements a slice; a
+    channel far below the rest is floored at 1e-4 of the largest, where differences are noise.
+    """
     import numpy as np
 
-    largest = 0.0
-    for (block,) in _blocks(array):
-        magnitude = np.abs(_wide(block))
-        finite = magnitude[np.isfinite(magnitude)]
-        if finite.size:
-            largest = max(largest, float(finite.max()))
-    return largest
+    channels = array.shape[1] if array.ndim >= 3 else 1
+    if channels < 2 or array.size < _CHANNEL_ELEMENTS * channels:
+        channels = 1
+    inner = math.prod(array.shape[2:]) if channels > 1 else 1
+    largest = np.zeros(channels)
+    start = 0
+    with np.errstate(all="ignore"):
+        for (block,) in _blocks(array):
+            magnitude = np.abs(_wide(block))
+            magnitude = np.where(np.isfinite(magnitude), magnitude, 0.0)
+            if channels == 1:
+                largest[0] = max(largest[0], float(magnitude.max()))
+            else:
+                index = np.arange(start, start + magnitude.size) // inner % channels
+                np.maximum.at(largest, index, magnitude)
+            start += magnitude.size
+    return Scales(np.maximum(largest, _CHANNEL_FLOOR * largest.max()), inner)
 
 
-def float_metrics(baseline: "Array", candidate: "Array", rtol: float, atol: float) -> FloatMetrics:
-    """Compare two float or complex arrays of equal shape and dtype under a combined rule."""
+def float_metrics(
+    baseline: "Array", candidate: "Array", scales: Scales, *, rtol: float, atol: float,
+    fraction: float,
+) -> FloatMetrics:  # fmt: skip
+    """Compare two float or complex arrays of equal shape and dtype.
+
+    Allowed is `atol + fraction * scale + rtol * |baseline|`, element by element.
+    """
     import numpy as np
 
-    mismatched = nonfinite = start = 0
-    max_abs = max_rel = excess = scale = 0.0
-    max_ulp: float | None = 0.0 if baseline.dtype.kind != "c" else None
-    worst = first_nonfinite = None
+    totals = _Totals(max_ulp=None if baseline.dtype.kind == "c" else 0.0)
     with np.errstate(all="ignore"):
         for left, right in _blocks(baseline, candidate):
-            b, c = _wide(left), _wide(right)
-            finite = np.isfinite(b) & np.isfinite(c)
-            odd = ~finite & ~((b == c) | (np.isnan(b) & np.isnan(c)))
-            difference = np.where(finite, np.abs(b - c), 0.0)
-            magnitude = np.where(finite, np.abs(b), 0.0)
-            allowed = atol + rtol * magnitude
-            ratio = np.where(difference == 0.0, 0.0, difference / allowed)
-            position = int(ratio.argmax())
-            if odd.any() and first_nonfinite is None:
-                first_nonfinite = start + int(odd.argmax())
-            if float(ratio[position]) > excess:
-                excess, worst = float(ratio[position]), start + position
-            mismatched += int(np.count_nonzero(difference)) + int(np.count_nonzero(odd))
-            nonfinite += int(np.count_nonzero(odd))
-            max_abs = max(max_abs, float(difference.max()))
-            scale = max(scale, float(magnitude.max()))
-            relative = np.where(
-                (difference == 0.0) | (magnitude == 0.0), 0.0, difference / magnitude
-            )
-            max_rel = max(max_rel, float(relative.max()))
-            if max_ulp is not None:
-                max_ulp = max(max_ulp, _max_ulp(left, right, finite))
-            start += b.size
-    return FloatMetrics(
-        elements=start, mismatched=mismatched, nonfinite=nonfinite, max_abs=max_abs,
-        max_rel=max_rel, max_ulp=max_ulp, scale=scale, excess=excess,
-        worst=worst if first_nonfinite is None else first_nonfinite,
-    )  # fmt: skip
+            scale = scales.at(totals.elements, left.size)
+            magnitude = np.abs(_wide(left))
+            allowed = atol + fraction * scale + rtol * magnitude
+            totals.add(left, right, magnitude, allowed)
+    return totals.metrics()
+
+
+@dataclass(slots=True)
+class _Totals:
+    """Running figures over the blocks of two arrays."""
+
+    max_ulp: float | None
+    elements: int = 0
+    mismatched: int = 0
+    nonfinite: int = 0
+    max_abs: float = 0.0
+    max_rel: float = 0.0
+    scale: float = 0.0
+    excess: float = 0.0
+    worst: int | None = None
+    first_nonfinite: int | None = None
+
+    def add(self, left: Any, right: Any, magnitude: Any, allowed: Any) -> None:  # noqa: ANN401
+        """Take one block: both sides as they are, |baseline| and the allowance in float64."""
+        import numpy as np
+
+        b, c = _wide(left), _wide(right)
+        finite = np.isfinite(b) & np.isfinite(c)
+        odd = ~finite & ~((b == c) | (np.isnan(b) & np.isnan(c)))
+        difference = np.where(finite, np.abs(b - c), 0.0)
+        ratio = np.where(difference == 0.0, 0.0, difference / allowed)
+        position = int(ratio.argmax())
+        if float(ratio[position]) > self.excess:
+            self.excess, self.worst = float(ratio[position]), self.elements + position
+        if odd.any() and self.first_nonfinite is None:
+            self.first_nonfinite = self.elements + int(odd.argmax())
+        self.nonfinite += int(np.count_nonzero(odd))
+        self.mismatched += int(np.count_nonzero(difference)) + int(np.count_nonzero(odd))
+        self.max_abs = max(self.max_abs, float(difference.max()))
+        self.scale = max(self.scale, float(np.where(finite, magnitude, 0.0).max()))
+        measurable = (difference != 0.0) & (magnitude != 0.0)
+        relative = np.where(measurable, difference / magnitude, 0.0)
+        self.max_rel = max(self.max_rel, float(relative.max()))
+        if self.max_ulp is not None:
+            self.max_ulp = max(self.max_ulp, _max_ulp(left, right, finite))
+        self.elements += b.size
+
+    def metrics(self) -> FloatMetrics:
+        """Return the figures; a lost infinity or NaN is worse than any number."""
+        return FloatMetrics(
+            elements=self.elements, mismatched=self.mismatched, nonfinite=self.nonfinite,
+            max_abs=self.max_abs, max_rel=self.max_rel, max_ulp=self.max_ulp, scale=self.scale,
+            excess=self.excess,
+            worst=self.worst if self.first_nonfinite is None else self.first_nonfinite,
+        )  # fmt: skip
 
 
 def count_unequal(baseline: "Array", candidate: "Array") -> tuple[int, int | None, float]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[np.generic]
-    RuleOf = Callable[[str, float], Rule]
+    RuleOf = Callable[[str], Rule]
 
 _EXACT = {"bool", "string"}
 _REMEDY = "compare the two systems on this case; if the change is wanted, replace the reference"
@@ -177,8 +177,10 @@ def _exact(subject: Subject, dtype: str, b: "Array", c: "Array") -> OutputCompar
 def _floats(
     subject: Subject, dtype: str, b: "Array", c: "Array", rule_of: "RuleOf"
 ) -> OutputComparison:
-    rule = rule_of(dtype, metrics.scale_of(b))
-    m = metrics.float_metrics(b, c, rule.rtol, rule.atol)
+    rule = rule_of(dtype)
+    m = metrics.float_metrics(
+        b, c, metrics.scales_of(b), rtol=rule.rtol, atol=rule.atol, fraction=rule.fraction
+    )
     failed = m.nonfinite > 0 or m.excess > 1
     return OutputComparison(
         subject=subject, outcome=Outcome.FAIL if failed else Outcome.PASS, dtype=dtype,

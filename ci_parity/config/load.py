@@ -92,7 +92,7 @@ def target(name: str, value: Mapping[str, Any]) -> Target:
         provider=raw["provider"],
         provider_options=raw["provider_options"],
         session_options=raw["session_options"],
-        variants=tuple(raw["variants"]),
+        variants=tuple(raw.get("variants", ())),
     )
 
 

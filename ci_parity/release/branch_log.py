@@ -19,7 +19,7 @@ from ci_parity.release.git_remote import Remote, RemoteBranch, find_remote, open
 
 _TRIES = 20
 # A push refused while the branch stands still has lost no race: it will not be let in.
-_REFUSALS = 4
+_REFUSALS = 6
 _LONGEST_WAIT_S = 2.0
 _log = logging.getLogger(__name__)
 _random = random.SystemRandom()

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.records.release import LogEntry, LogLine
+from ci_parity.release.chain import verify
 
 _PART = r"(?!\.)(?:[A-Za-z0-9_+#.-](?!\.\.))*[A-Za-z0-9_+#-](?<!\.lock)"
 _BRANCH = re.compile(rf"(?!-){_PART}(?:/{_PART})*")
@@ -50,6 +51,16 @@ def open_log(spec: str, root: Path, *, origin: str | None = None) -> ReleaseLog:
         where=f"release.log: {spec!a}",
         remedy="write branch:NAME, file:PATH or a path",
     )
+
+
+def verify_log(log: ReleaseLog) -> tuple[LogLine, ...]:
+    """Return all lines of a log after holding every byte of it to the rules, a torn end included.
+
+    Raises:
+        EvidenceError: at the first byte that does not belong; `read` passes a torn end over.
+    """
+    data = log.stored()
+    return () if data is None else verify(data, origin=None, where=log.label)
 
 
 def _open_branch(name: str, root: Path, origin: str | None) -> ReleaseLog:

@@ -351,6 +351,38 @@ def test_list_that_lags_is_not_believed(client: RestClient, server: GitHubServer
     server.fail(Fault(method="GET", path=LIST, status=200, body="[]", times=2))
     publish(client)
     assert server.bodies() == [stored(10, "now")]
+    assert server.count("POST") == 1
+
+
+def test_comment_deleted_before_the_last_look_is_made_anew(
+    client: RestClient, server: GitHubServer
+) -> None:
+    """A comment that the list does not show because it is gone is written once more."""
+
+    def hook(method: str, _: str) -> None:
+        if method == "GET" and server.count("POST") == 1:
+            server.comments.pop(1001, None)
+
+    server.before = hook
+    publish(client)
+    assert list(server.comments) == [1002]
+
+
+def test_duplicate_that_another_job_deleted_is_no_news(
+    client: RestClient, server: GitHubServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two racing jobs may tidy up the same comment."""
+    server.add_comment(stored(9, "one"))
+    number = server.add_comment(stored(9, "two"))
+
+    def hook(method: str, _: str) -> None:
+        if method == "DELETE":
+            server.comments.pop(number, None)
+
+    server.before = hook
+    publish(client)
+    assert texts(server) == ["now"]
+    assert caplog.text == ""
 
 
 def test_failed_last_look_does_not_unsay_the_comment(

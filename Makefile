@@ -1,0 +1,59 @@
+# Two commands on a fresh machine: `make demo` and `make test`; both install what they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := build/demo
+
+.PHONY: demo test unit lint docs lock clean
+
+$(VENV)/.runtime: requirements/runtime.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --require-hashes --no-deps --requirement requirements/runtime.txt
+	touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps \
+	    --requirement requirements/dev.txt
+	touch $@
+
+# The whole path on our own fixtures: an older runtime is validated, then a bump is judged.
+demo: $(VENV)/.runtime
+	rm -rf $(DEMO)
+	mkdir -p build
+	cp -R fixtures/digits $(DEMO)
+	sed -i.bak 's/onnxruntime==1.32.0/onnxruntime==1.31.1/' $(DEMO)/ci-parity.yml
+	@echo "== the state production runs: onnxruntime 1.31.1 =="
+	$(BIN)/python -m ci_parity check --root $(DEMO) --report-dir $(DEMO)/report --record always
+	mv $(DEMO)/ci-parity.yml.bak $(DEMO)/ci-parity.yml
+	@echo "== the bump: onnxruntime 1.32.0 =="
+	$(BIN)/python -m ci_parity check --root $(DEMO) --report-dir $(DEMO)/report --record always
+	@echo "== the comment a pull request gets =="
+	@cat $(DEMO)/report/comment.md
+	$(BIN)/python -m ci_parity log verify --root $(DEMO)
+
+test: $(VENV)/.dev lint
+	$(BIN)/python -m pytest
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest tests/unit
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+# Rewrite what is generated from the code: the config reference and the command reference.
+docs: $(VENV)/.dev
+	$(BIN)/python -m tests.support.generated_docs
+
+# Resolve the locks again; hashes for every wheel of every platform.
+lock: $(VENV)/.dev
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --upgrade pyproject.toml --output-file requirements/runtime.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --upgrade pyproject.toml --extra generators --group dev \
+	    --constraints requirements/runtime.txt --output-file requirements/dev.txt
+
+clean:
+	rm -rf build $(VENV) .mypy_cache .pytest_cache .ruff_cache
