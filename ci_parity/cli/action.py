@@ -96,7 +96,6 @@ def _record(
     except PublishError as error:
         click.echo(actions.annotation("error", str(error), title="Release log"))
         return code or error.exit_code
-    hand_over(done.deployment.root, owner_of=context.workspace)
     click.echo(f"recorded: {line.entry.kind.value} as line {line.seq} of {done.log.label}")
     return code
 

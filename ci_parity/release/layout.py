@@ -116,7 +116,7 @@ LINE: Shape = {
                     "a full commit id in lowercase hexadecimal, or empty",
                 ),
                 "runUrl": Leaf(
-                    rf'"(?P<url>(?:https?://(?:(?! ){_CHARACTERS})++)?)"',
+                    r'"(?P<url>(?:https?://[!#-\[\]-~]+)?)"',
                     "an http or https address, or empty",
                 ),
             },

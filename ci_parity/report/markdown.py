@@ -55,7 +55,8 @@ def _about(verdict: Verdict) -> str:
     words = [f"Deployment {code(verdict.deployment)}"]
     if verdict.ran:
         plural = "s" if verdict.inputs_count != 1 else ""
-        words.append(f"{verdict.inputs_count} {verdict.inputs_source} case{plural}")
+        source = "stored" if verdict.inputs_source == "fixtures" else verdict.inputs_source
+        words.append(f"{verdict.inputs_count} {source} case{plural}")
     if verdict.bundle_digest:
         words.append(f"bundle {code('sha256:' + verdict.bundle_digest[:16])}")
     return " · ".join(words)
@@ -132,7 +133,7 @@ def _details(verdict: Verdict) -> Iterator[str]:
         rows = [
             (code(t.subject.target), code(t.subject.variant), code(t.subject.case),
              f"{t.baseline_p50_ms:.4g} ms", f"{t.candidate_p50_ms:.4g} ms",
-             prose(latency_words(t)), f"{t.sessions} of {t.pairs // max(t.sessions, 1)} pairs")
+             prose(latency_words(t)), f"{t.sessions}, {t.pairs // max(t.sessions, 1)} pairs each")
             for t in verdict.latency
         ]  # fmt: skip
         heads = ("target", "variant", "case", "baseline p50", "candidate p50", "change", "sessions")

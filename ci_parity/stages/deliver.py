@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from ci_parity import __version__
+from ci_parity.base.canonical import canonical_bytes
+from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import PublishError
 from ci_parity.base.files import write_atomic
 from ci_parity.config.model import Deployment
@@ -91,16 +93,18 @@ def record(
     changes = verdict.changes
     run = origin.run or f"local/{origin.commit or 'uncommitted'}/{now.isoformat()}"
     failed = [f for f in verdict.findings if f.outcome is not Outcome.PASS and not f.advisory]
+    ids = tuple(sorted({finding.id for finding in failed}))
+    facts = sha256_bytes(canonical_bytes({"bundle": verdict.bundle_digest, "failed": ids}))
     entry = LogEntry(
         kind=kind,
         channel=deployment.release.channel,
-        idempotency=f"{run}/{deployment.name}/{verdict.bundle_digest[:16]}/{kind.value}",
+        idempotency=f"{run}/{deployment.name}/{kind.value}/{facts[:16]}",
         bundle=verdict.bundle_digest,
         commit=origin.commit,
         finished_at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         deployment=deployment.name,
         identities=changes.identities if changes else (),
-        findings_failed=tuple(sorted({finding.id for finding in failed})),
+        findings_failed=ids,
         cases_run=min((row.cases for row in verdict.rows), default=0),
         cases_expected=max((row.cases_expected for row in verdict.rows), default=0),
         tool_version=__version__,

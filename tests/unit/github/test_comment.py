@@ -427,8 +427,11 @@ def test_racing_first_runs_leave_one_comment(server: GitHubServer, runs: tuple[i
     assert texts(server) == [f"run {max(runs)}"]
 
 
-def test_racing_updates_leave_the_newest(server: GitHubServer) -> None:
-    """Jobs that all see the same old comments and all change them end with the newest."""
+def test_racing_updates_leave_one_comment(server: GitHubServer) -> None:
+    """Jobs that change the same comment in one moment leave it whole; its text is one of theirs.
+
+    Which one, GitHub does not let us decide: an update carries no condition.
+    """
     runs = (10, 12, 11)
     for text in ("one", "two"):
         server.add_comment(stored(9, text))
@@ -440,7 +443,8 @@ def test_racing_updates_leave_the_newest(server: GitHubServer) -> None:
 
     server.before = hook
     run_together(server, runs)
-    assert texts(server) == ["run 12"]
+    (text,) = texts(server)
+    assert text in {f"run {run}" for run in runs}
 
 
 def run_together(server: GitHubServer, runs: tuple[int, ...]) -> None:

@@ -147,7 +147,7 @@ def test_what_is_read_is_what_would_be_written(position: int, piece: bytes, cut:
         LINE + b" ",
         b" " + LINE,
         json.dumps(json.loads(LINE)).encode(),
-        json.dumps(json.loads(LINE), separators=(",", ":")[::1]).encode(),
+        json.dumps(dict(reversed(json.loads(LINE).items())), separators=(",", ":")).encode(),
         LINE.replace(b"edge-prod", b"edge\\u002dprod"),
         LINE.replace(b"https://git", b"https:\\/\\/git"),
     ],
@@ -228,9 +228,7 @@ def test_the_limit_counts_the_newline() -> None:
     "bad",
     ["", "0" * 63, "0" * 65, "A" * 64, "g" * 64, "sha256:" + "0" * 57, "../" + "0" * 61, None, 7],
 )
-@pytest.mark.parametrize(
-    "path", ["prev", "statement.subject.0.digest.sha256", f"{TARGET}.model"]
-)
+@pytest.mark.parametrize("path", ["prev", "statement.subject.0.digest.sha256", f"{TARGET}.model"])
 def test_refuses_what_is_no_digest(path: str, bad: Any) -> None:
     """Only 64 lowercase hexadecimal digits are a digest, short of a path or another algorithm."""
     assert "64 lowercase hexadecimal digits" in refused(changed(LINE, put(path, bad))[:-1])
@@ -307,7 +305,9 @@ def test_refuses_what_is_no_count(path: str, bad: Any) -> None:
 @pytest.mark.parametrize("bad", ["c0ffee", "HEAD", "C" * 40, "c" * 41, "c" * 63])
 def test_refuses_a_commit_that_is_not_full(bad: str) -> None:
     """An abbreviated commit may come to mean another."""
-    assert "full commit id" in refused(changed(LINE, put(f"{PREDICATE}.invocation.commit", bad))[:-1])
+    assert "full commit id" in refused(
+        changed(LINE, put(f"{PREDICATE}.invocation.commit", bad))[:-1]
+    )
 
 
 @pytest.mark.parametrize("bad", ["javascript:alert(1)", "file:///etc", "https://", "http://a b"])
@@ -370,9 +370,7 @@ def test_refuses_findings_that_are_none(bad: Any) -> None:
 def test_refuses_a_pass_without_evidence(kind: EntryKind, lack: dict[str, Any]) -> None:
     """Nothing measured, fewer cases than stored or a failed finding is never recorded as passed."""
     assert "without the evidence of a pass" in unwritable(entry(kind=kind, **lack))
-    assert encode_line(
-        entry(kind=EntryKind.BLOCKED, **lack), log=ORIGIN, seq=0, prev=FIRST_PREV
-    )
+    assert encode_line(entry(kind=EntryKind.BLOCKED, **lack), log=ORIGIN, seq=0, prev=FIRST_PREV)
 
 
 def test_refuses_to_write_lone_surrogates() -> None:
