@@ -60,7 +60,7 @@ class Repository:
         tree.mkdir(parents=True)
         git_dir = self._with_commit(commit, scratch)
         base = ("--git-dir", str(git_dir), "--work-tree", str(tree))
-        env = {"GIT_INDEX_FILE": str(scratch / "index"), "GIT_LFS_SKIP_SMUDGE": "0"}
+        env = {"GIT_INDEX_FILE": str(scratch / "index")}
         for arguments in (("read-tree", commit), ("checkout-index", "--all", "--force")):
             done = self._git(*base, *arguments, env=env, cwd=tree)
             if done.returncode != 0:

@@ -1,7 +1,6 @@
 """The identity of each variant on each target, from bytes and pins, without running anything."""
 
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
@@ -23,11 +22,12 @@ def identify(
         fixtures: the digest of the fixture set.
     """
     policy = sha256_bytes(deployment.policy_json.encode())
+    models = {variant.name: model_digest(variant.path) for variant in deployment.variants}
     return tuple(
         Identity(
             target=target.name,
             variant=variant.name,
-            model=model_digest(variant.path),
+            model=models[variant.name],
             runtime=runtimes[target.runtime],
             provider=target.provider,
             options=target.options,
@@ -40,7 +40,6 @@ def identify(
     )
 
 
-@cache
 def model_digest(path: Path) -> str:
     """Return one digest over the graph and every external data file.
 

@@ -74,7 +74,7 @@ def find_remote(repository: Path, remote: str, *, push: bool) -> Remote:
         url = str(Path(top or repository, url).resolve())
     object_format = _text(_ask(repository, "rev-parse", "--show-object-format"))
     access = _ask(repository, "config", "--local", "--includes", "-z", "--get-regexp", _ACCESS)
-    pairs = (item.partition("\n") for item in access.stdout.decode().split("\0") if item)
+    pairs = (item.partition("\n") for item in os.fsdecode(access.stdout).split("\0") if item)
     return Remote(
         url=url,
         object_format=object_format or "sha1",

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.fixtures.generate import generate_cases
 from ci_parity.fixtures.arrays import read_npz
+from ci_parity.fixtures.generate import generate_cases
 from ci_parity.fixtures.signature import Signature
 from ci_parity.fixtures.store import open_fixtures, read_inputs
 from ci_parity.records.observation import InputSet
