@@ -45,7 +45,7 @@ lint: $(VENV)/.dev
 
 # Rewrite what is generated from the code: the config reference and the command reference.
 docs: $(VENV)/.dev
-	$(BIN)/python -m tests.support.generated_docs
+	$(BIN)/python docs/generate.py
 
 # Resolve the locks again; hashes for every wheel of every platform.
 lock: $(VENV)/.dev

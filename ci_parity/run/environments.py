@@ -2,7 +2,9 @@
 
 The resolution of a requirement is kept too, so that a second run resolves and downloads nothing. An
 environment counts only once its completion mark is written; a file lock makes two racing processes
-build one. Nothing is built from source: installing a runtime runs no package's code.
+build one. Nothing is built from source: installing a runtime runs no package's code. Settings come
+from `UV_*` and proxy variables alone: a uv.toml in the repository under test could send the
+resolver, and through the kept resolution every later run, to an index of its own.
 """
 
 import json
@@ -47,7 +49,8 @@ def cache_folder() -> Path:
     import platformdirs
 
     chosen = os.environ.get("CI_PARITY_CACHE")
-    return Path(chosen) if chosen else platformdirs.user_cache_path("ci-parity")
+    # Absolute: workers start in folders of their own.
+    return Path(chosen).absolute() if chosen else platformdirs.user_cache_path("ci-parity")
 
 
 def provide(requirement: str, *, cache: Path) -> Environment:
@@ -55,19 +58,35 @@ def provide(requirement: str, *, cache: Path) -> Environment:
 
     Raises:
         ConfigError: the requirement is not one pinned version of one package.
-        InfrastructureError: it cannot be resolved or installed; the resolver's words are in it.
+        InfrastructureError: it cannot be resolved, installed or kept; uv's words are in it.
     """
     pinned = parse_requirement(requirement)
-    lock = _resolve(pinned, cache)
+    try:
+        return _provide(pinned, cache)
+    except OSError as error:
+        raise InfrastructureError(
+            f"cannot keep the environment for {requirement}: {error.strerror or error}",
+            where=str(cache),
+            remedy="make the folder writable, or name another one in CI_PARITY_CACHE",
+        ) from error
+
+
+def _provide(requirement: Requirement, cache: Path) -> Environment:
+    lock = _resolve(requirement, cache)
     digest = sha256_bytes(f"{_interpreter()}\n{lock}".encode())
     folder = cache / "environments" / digest[:32]
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-    if not (folder / _COMPLETE).exists():
+    if not _usable(folder, python):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
-            if not (folder / _COMPLETE).exists():
+            if not _usable(folder, python):
                 _build(folder, python, lock, requirement)
     return Environment(python=python, digest=digest, lock=lock)
+
+
+def _usable(folder: Path, python: Path) -> bool:
+    """Return whether a build ended and the interpreter it links to is still installed."""
+    return (folder / _COMPLETE).exists() and python.exists()
 
 
 def parse_requirement(text: str) -> Requirement:
@@ -110,8 +129,8 @@ def _resolve(requirement: Requirement, cache: Path) -> str:
     write_atomic(kept.with_suffix(".constraints"), constraints.encode())
     done = process.run(
         [
-            _uv(), "pip", "compile", "--quiet", "--generate-hashes", "--no-header",
-            "--no-annotate", "--python", sys.executable, "--only-binary", ":all:",
+            *_uv(), "pip", "compile", "--generate-hashes", "--no-header", "--no-annotate",
+            "--python", sys.executable, "--only-binary", ":all:",
             "--constraints", kept.with_suffix(".constraints"), source,
         ],
         env=process.packaging_environment(),
@@ -128,26 +147,18 @@ def _resolve(requirement: Requirement, cache: Path) -> str:
     return done.stdout.decode()
 
 
-def _build(folder: Path, python: Path, lock: str, requirement: str) -> None:
+def _build(folder: Path, python: Path, lock: str, requirement: Requirement) -> None:
     logger.info("building the environment for %s", requirement)
     shutil.rmtree(folder, ignore_errors=True)
     env = process.packaging_environment()
     steps: tuple[list[str | Path], ...] = (
-        ["venv", "--quiet", "--python", sys.executable, folder],
-        [
-            "pip",
-            "install",
-            "--quiet",
-            "--python",
-            python,
-            "--require-hashes",
-            "--no-deps",
-            "-r",
-            "-",
-        ],
+        ["venv", "--python", sys.executable, folder],
+        ["pip", "install", "--python", python, "--require-hashes", "--no-deps", "-r", "-"],
     )
     for step in steps:
-        done = process.run([_uv(), *step], env=env, timeout_s=_BUILD_TIMEOUT_S, stdin=lock.encode())
+        done = process.run(
+            [*_uv(), *step], env=env, timeout_s=_BUILD_TIMEOUT_S, stdin=lock.encode()
+        )
         if done.returncode != 0:
             shutil.rmtree(folder, ignore_errors=True)
             raise InfrastructureError(
@@ -168,7 +179,7 @@ def _machine() -> str:
     return platform.machine()
 
 
-def _uv() -> str:
+def _uv() -> tuple[str, ...]:
     from uv import find_uv_bin
 
-    return find_uv_bin()
+    return find_uv_bin(), "--quiet", "--no-config"
