@@ -4,7 +4,7 @@ FROM ${BASE_IMAGE}
 
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates git python3 python3-venv \
-    && rm -rf /var/lib/apt/lists/*
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt
 
 COPY requirements/runtime.txt /opt/ci-parity/requirements.txt
 RUN python3 -m venv /opt/venv \
@@ -14,9 +14,12 @@ RUN python3 -m venv /opt/venv \
 COPY entrypoint.py /opt/ci-parity/entrypoint.py
 COPY ci_parity /opt/ci-parity/ci_parity
 
-# Environments of other runtimes live in the container; uv trusts what the system trusts.
+# Environments of other runtimes live in the container, so that nothing of ours stays in the runner's
+# folders; uv trusts what the system trusts; onnxruntime 1.29 and later would report on the model.
 ENV CI_PARITY_CACHE=/var/cache/ci-parity \
+    UV_CACHE_DIR=/var/cache/ci-parity/uv \
     UV_SYSTEM_CERTS=1 \
+    ORT_DISABLE_TELEMETRY=1 \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 

@@ -215,6 +215,9 @@ def _attribute_tensors(attributes: "Iterable[AttributeProto]") -> "Iterator[Tens
 def _slice(tensor: "TensorProto", path: Path) -> _Slice:
     entries: dict[str, str] = {}
     for entry in tensor.external_data:
+        # What is not UTF-8, protobuf returns as bytes.
+        if not isinstance(entry.key, str) or not isinstance(entry.value, str):
+            raise _refused(tensor.name, path, "an entry is not UTF-8")
         if entry.key in entries:
             raise _refused(tensor.name, path, f"{entry.key!r} is given twice")
         entries[entry.key] = entry.value

@@ -1,11 +1,14 @@
-"""The container action: inputs in, then `check`, comment, summary, outputs, log line.
+"""The container action: inputs in, then `check`, report, comment, summary, outputs, log line.
 
-The order matters: the verdict is in the report folder before anything is published, the log line
-comes before the outputs that mention it, and a failed delivery is an annotation, not a verdict.
+The order matters: until there is a verdict the outputs say inconclusive, even if we are killed, and
+the verdict is in the report folder before anything is published. A failed delivery is an
+annotation, not a verdict.
 """
 
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -24,25 +27,52 @@ from ci_parity.report import markdown, text
 from ci_parity.stages import deliver
 
 _RELEASING_EVENTS = {"workflow_dispatch", "schedule", "release", "repository_dispatch"}
+_NO_VERDICT = {"verdict": Outcome.INCONCLUSIVE.value}
 
 
 def run_action(environ: Mapping[str, str] | None = None) -> int:
     """Run the action in the environment the runner gave it; return the exit code."""
     environ = os.environ if environ is None else environ
+    with _warnings_annotated():
+        try:
+            _outputs(environ, _NO_VERDICT)
+            return _prepare_and_run(environ)
+        except CiParityError as error:
+            click.echo(actions.annotation("error", str(error), title="CI Parity"))
+            message = str(error).replace("`", "'")
+            _summary(environ, (f"### ❌ CI Parity reached no verdict\n\n```\n{message}\n```\n",))
+            _outputs(environ, _NO_VERDICT)
+            return error.exit_code
+
+
+def _prepare_and_run(environ: Mapping[str, str]) -> int:
     context = _context(environ)
     inputs = actions.read_inputs(environ)
-    context = replace(context, token=inputs.github_token)
+    context = replace(context, token=inputs.github_token, workspace=context.workspace.resolve())
     root = _root(context, inputs)
     report_dir = root / inputs.report_dir
+    folders = (*reversed(report_dir.parents), report_dir)
+    ours = next((folder for folder in folders if not folder.exists()), report_dir)
     try:
         return _run(environ, context, inputs, root, report_dir)
-    except CiParityError as error:
-        click.echo(actions.annotation("error", str(error), title="CI Parity"))
-        _summary(environ, (f"### ❌ CI Parity could not reach a verdict\n\n```\n{error}\n```\n",))
-        _outputs(environ, {"verdict": Outcome.INCONCLUSIVE.value})
-        raise
     finally:
-        hand_over(report_dir, owner_of=context.workspace)
+        hand_over(ours, owner_of=context.workspace)
+
+
+@contextmanager
+def _warnings_annotated() -> Iterator[None]:
+    """Show what our modules warn of beside the run, in one piece and escaped."""
+    logger, handler = logging.getLogger("ci_parity"), _Annotations(logging.WARNING)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+class _Annotations(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(actions.annotation("warning", record.getMessage(), title="CI Parity"))
 
 
 def _run(
@@ -106,8 +136,8 @@ def _wanted(context: GitHubContext, mode: RecordMode) -> bool:
         return mode is RecordMode.ALWAYS
     if context.event_name in _RELEASING_EVENTS:
         return True
-    released = (f"refs/heads/{context.default_branch}", "refs/tags/")
-    return context.event_name == "push" and context.ref.startswith(released)
+    released = context.ref == f"refs/heads/{context.default_branch}"
+    return context.event_name == "push" and (released or context.ref.startswith("refs/tags/"))
 
 
 def _context(environ: Mapping[str, str]) -> GitHubContext:
@@ -124,9 +154,8 @@ def _context(environ: Mapping[str, str]) -> GitHubContext:
 def _root(context: GitHubContext, inputs: ActionInputs) -> Path:
     root = (context.workspace / inputs.working_directory).resolve()
     report = (root / inputs.report_dir).resolve()
-    workspace = context.workspace.resolve()
     for name, path in (("working_directory", root), ("report_dir", report)):
-        if not path.is_relative_to(workspace):
+        if not path.is_relative_to(context.workspace):
             raise ConfigError(f"{path} is outside the workspace", where=f"input {name}")
     if not root.is_dir():
         raise ConfigError(

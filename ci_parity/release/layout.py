@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ci_parity.base.canonical import Json, canonical_bytes
 from ci_parity.records.release import EntryKind
@@ -130,9 +130,9 @@ LINE: Shape = {
 
 
 @cache
-def compiled(kind: str) -> re.Pattern[str]:
-    """Return the pattern of a whole `line` or of one `target` in it; compiled at first use."""
-    return re.compile(_pattern({"line": LINE, "target": TARGET}[kind]), re.ASCII)
+def compiled(what: Literal["line", "target"]) -> re.Pattern[str]:
+    """Return the pattern of a whole line, or of one target in it, its groups in spelling order."""
+    return re.compile(_pattern({"line": LINE, "target": TARGET}[what]), re.ASCII)
 
 
 def _pattern(shape: Shape) -> str:

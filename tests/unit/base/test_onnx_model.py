@@ -287,6 +287,14 @@ def test_a_tensor_without_location_is_refused(tmp_path: Path) -> None:
         external_files(model(tensor("w", ("location", ""))), tmp_path / "model.onnx")
 
 
+def test_an_entry_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """Protobuf parses locations that are not UTF-8."""
+    data = model(tensor("w", ("location", "weights"))).SerializeToString()
+    broken = onnx.ModelProto.FromString(data.replace(b"weights", b"w\xe4ights"))
+    with pytest.raises(EvidenceError, match="not UTF-8"):
+        external_files(broken, tmp_path / "model.onnx")
+
+
 def test_element_types_have_our_names() -> None:
     """FLOAT and DOUBLE are spelt out; what does not exist has no name."""
     codes = onnx.TensorProto

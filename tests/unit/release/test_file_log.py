@@ -97,6 +97,13 @@ def test_refuses_an_unreadable_file(path: Path) -> None:
         FileLog(path / "below").read()
 
 
+def test_a_folder_that_cannot_be_made_is_a_publishing_failure(path: Path) -> None:
+    """The verdict stands, the record is missing, and the error says where."""
+    with pytest.raises(PublishError, match="cannot write") as caught:
+        FileLog(path / "logs" / "log.jsonl").append(entry(1))
+    assert str(path) in caught.value.where
+
+
 def test_sets_a_torn_line_aside(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The piece is kept beside the log, said aloud, and never appended to."""
     whole = path.read_bytes()

@@ -1,6 +1,7 @@
 """One line is read only in the one spelling that its entry has."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -396,3 +397,17 @@ def test_shortens_and_escapes_what_it_shows() -> None:
 def test_the_fast_reader_agrees_with_rfc_8785() -> None:
     """The layout spells keys in the order of canonical JSON."""
     assert canonical_bytes(json.loads(LINE)) == LINE
+
+
+def keys(value: Any) -> Any:
+    """Return the shape of a JSON value: its keys, all the way down."""
+    if isinstance(value, dict):
+        return {key: keys(item) for key, item in value.items()}
+    return [keys(item) for item in value[:1]] if isinstance(value, list) else None
+
+
+def test_the_documented_line_has_the_real_keys() -> None:
+    """The example in the docs is a line of this version."""
+    docs = Path(__file__).parents[3] / "docs" / "release-log.md"
+    example = docs.read_text(encoding="utf-8").split("```json\n")[1].split("```")[0]
+    assert keys(json.loads(example)) == keys(json.loads(LINE))

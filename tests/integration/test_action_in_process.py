@@ -1,0 +1,216 @@
+"""The action's entry with a runner's environment and a loopback GitHub, without Docker."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ci_parity.cli.action import run_action
+from ci_parity.release.store import open_log
+from tests.support.github_server import GitHubServer
+from tests.support.models import scale_initializer
+from tests.support.user_repository import UserRepository, linear_repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> UserRepository:
+    """Return a deployment on main with a harmless option change on a branch."""
+    made = linear_repository(tmp_path / "user")
+    made.git("checkout", "--quiet", "-b", "change")
+    made.replace("ci-parity.yml", "measure: false", "measure: false, sessions: 3")
+    made.commit("change")
+    return made
+
+
+@pytest.fixture
+def server() -> Iterator[GitHubServer]:
+    """Return a GitHub with pull request 7 of acme/models."""
+    with GitHubServer() as github:
+        yield github
+
+
+class Runner:
+    """What a runner gives the action, and what it finds afterwards."""
+
+    def __init__(self, repository: UserRepository, server: GitHubServer, scratch: Path) -> None:
+        self.repository = repository
+        self.server = server
+        self.output = scratch / "output"
+        self.summary = scratch / "summary"
+        self.event = scratch / "event.json"
+        self.run_id = 100
+
+    def pull_request(self, token: str = "write-token", **inputs: str) -> int:
+        """Run as the next workflow run of the pull request."""
+        return self.start("pull_request", self._pull_request_event(), token, inputs)
+
+    def push(self, ref: str = "refs/heads/main", **inputs: str) -> int:
+        """Run as the next workflow run of a push."""
+        event = {
+            "before": self.repository.git("rev-parse", "HEAD~1"),
+            "after": self.repository.git("rev-parse", "HEAD"),
+            "ref": ref,
+            "repository": {"full_name": "acme/models", "default_branch": "main"},
+        }
+        return self.start("push", event, "write-token", inputs, ref=ref)
+
+    def start(
+        self, name: str, event: Mapping[str, Any], token: str, inputs: Mapping[str, str],
+        ref: str = "refs/pull/7/merge",
+    ) -> int:  # fmt: skip
+        """Run the action with an event and inputs."""
+        self.run_id += 1
+        self.output.write_text("")
+        self.summary.write_text("")
+        self.event.write_text(json.dumps(event))
+        return run_action(
+            {
+                "GITHUB_ACTIONS": "true",
+                "GITHUB_EVENT_NAME": name,
+                "GITHUB_EVENT_PATH": str(self.event),
+                "GITHUB_REPOSITORY": "acme/models",
+                "GITHUB_API_URL": self.server.url,
+                "GITHUB_SERVER_URL": self.server.url,
+                "GITHUB_WORKSPACE": str(self.repository.root),
+                "GITHUB_RUN_ID": str(self.run_id),
+                "GITHUB_RUN_ATTEMPT": "1",
+                "GITHUB_SHA": self.repository.git("rev-parse", "HEAD"),
+                "GITHUB_REF": ref,
+                "GITHUB_ACTOR": "someone",
+                "GITHUB_OUTPUT": str(self.output),
+                "GITHUB_STEP_SUMMARY": str(self.summary),
+                "INPUT_GITHUB_TOKEN": token,
+                **{f"INPUT_{key.upper()}": value for key, value in inputs.items()},
+            }
+        )
+
+    def outputs(self) -> dict[str, str]:
+        """Return the outputs as a runner reads them."""
+        lines = iter(self.output.read_text().splitlines())
+        found = {}
+        for line in lines:
+            name, _, delimiter = line.partition("<<")
+            value = []
+            for part in lines:
+                if part == delimiter:
+                    break
+                value.append(part)
+            found[name] = "\n".join(value)
+        return found
+
+    def _pull_request_event(self) -> dict[str, Any]:
+        repository = {"full_name": "acme/models"}
+        return {
+            "number": 7,
+            "repository": {**repository, "default_branch": "main"},
+            "pull_request": {
+                "number": 7,
+                "head": {"sha": self.repository.git("rev-parse", "HEAD"), "repo": repository},
+                "base": {"sha": self.repository.git("rev-parse", "main"), "repo": repository},
+            },
+        }
+
+
+@pytest.fixture
+def runner(repository: UserRepository, server: GitHubServer, tmp_path: Path) -> Runner:
+    """Return a runner on the branch."""
+    return Runner(repository, server, tmp_path)
+
+
+def test_a_good_pull_request_gets_one_comment_that_later_runs_update(
+    runner: Runner, server: GitHubServer
+) -> None:
+    """Two runs leave one comment with the newer text, and outputs that point to it."""
+    assert runner.pull_request() == 0
+    first = runner.outputs()
+    assert runner.pull_request(force="true") == 0
+    (body,) = server.bodies()
+    assert "PARITY PASS" in body.splitlines()[1]
+    assert runner.outputs()["comment_url"] == first["comment_url"] != ""
+    assert first["verdict"] == "pass"
+    assert first["bundle_digest"].startswith("sha256:")
+    assert (runner.repository.root / first["report"]).is_file()
+    assert "PARITY PASS" in runner.summary.read_text()
+
+
+def test_a_fault_turns_the_comment_and_the_exit_code(runner: Runner, server: GitHubServer) -> None:
+    """A changed weight makes the same comment say FAIL, and the job fails."""
+    assert runner.pull_request() == 0
+    model = runner.repository.root / "model.onnx"
+    scale_initializer(model, model, 1.01)
+    runner.repository.commit("fault")
+    assert runner.pull_request() == 1
+    (body,) = server.bodies()
+    assert "PARITY FAIL" in body.splitlines()[1]
+    assert "`batch`" in body
+    assert runner.outputs()["verdict"] == "fail"
+
+
+def test_a_read_only_token_costs_the_comment_not_the_verdict(
+    runner: Runner, server: GitHubServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A fork's token gets a warning with the missing permission; the summary has the verdict."""
+    assert runner.pull_request(token="fork-token") == 0
+    assert server.bodies() == []
+    assert "pull-requests: write" in caplog.text
+    assert "PARITY PASS" in runner.summary.read_text()
+    assert runner.outputs()["comment_url"] == ""
+
+
+def test_a_server_that_is_down_costs_the_comment_not_the_verdict(runner: Runner) -> None:
+    """No API at all leaves the verdict and its exit code as they are."""
+    runner.server.url = "http://127.0.0.1:9"
+    assert runner.pull_request(comment="false") == 0
+
+
+@pytest.mark.parametrize(
+    ("ref", "inputs", "lines"),
+    [
+        ("refs/heads/main", {}, ["validated"]),
+        ("refs/tags/v1", {}, ["validated"]),
+        ("refs/heads/topic", {}, []),
+        ("refs/heads/topic", {"record": "always"}, ["validated"]),
+        ("refs/heads/main", {"record": "never"}, []),
+    ],
+)
+def test_which_pushes_are_recorded(
+    runner: Runner, ref: str, inputs: Mapping[str, str], lines: list[str]
+) -> None:
+    """The default branch and tags are recorded, topic branches only when told to."""
+    assert runner.push(ref, **inputs) == 0
+    log = open_log("file:release-log.jsonl", runner.repository.root)
+    assert [line.entry.kind.value for line in log.read()] == lines
+
+
+def test_pull_requests_are_not_recorded(runner: Runner) -> None:
+    """A pull request that may never be merged writes no line."""
+    assert runner.pull_request() == 0
+    assert open_log("file:release-log.jsonl", runner.repository.root).read() == ()
+
+
+def test_a_failed_push_is_recorded_as_blocked(runner: Runner) -> None:
+    """A fault on the default branch adds a blocked line and no validated one."""
+    model = runner.repository.root / "model.onnx"
+    scale_initializer(model, model, 1.01)
+    runner.repository.commit("fault")
+    assert runner.push() == 1
+    (line,) = open_log("file:release-log.jsonl", runner.repository.root).read()
+    assert line.entry.kind.value == "blocked"
+    assert line.entry.commit == runner.repository.git("rev-parse", "HEAD")
+
+
+def test_a_config_error_reaches_summary_and_outputs(runner: Runner) -> None:
+    """A run without a verdict says why in the summary and is inconclusive in the outputs."""
+    runner.repository.replace("ci-parity.yml", "fixtures: fixtures", "fixtuers: fixtures")
+    runner.repository.commit("typo")
+    assert runner.pull_request() == 2
+    assert "did you mean 'fixtures'?" in runner.summary.read_text()
+    assert runner.outputs()["verdict"] == "inconclusive"
+
+
+@pytest.mark.parametrize("name", ["working_directory", "report_dir"])
+def test_inputs_do_not_leave_the_workspace(runner: Runner, name: str) -> None:
+    """A folder outside the workspace is refused."""
+    assert runner.pull_request(**{name: "../elsewhere"}) == 2
