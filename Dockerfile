@@ -14,8 +14,8 @@ RUN python3 -m venv /opt/venv \
 COPY entrypoint.py /opt/ci-parity/entrypoint.py
 COPY ci_parity /opt/ci-parity/ci_parity
 
-# Environments of other runtimes live in the container, so that nothing of ours stays in the runner's
-# folders; uv trusts what the system trusts; onnxruntime 1.29 and later would report on the model.
+# Environments and uv's cache live in the container: nothing of root's is left in the runner's folders.
+# uv trusts what the system trusts. onnxruntime 1.29 and later would report on the model.
 ENV CI_PARITY_CACHE=/var/cache/ci-parity \
     UV_CACHE_DIR=/var/cache/ci-parity/uv \
     UV_SYSTEM_CERTS=1 \

@@ -121,7 +121,7 @@ LINE: Shape = {
                 ),
             },
             "finishedOn": Leaf(
-                r'"(?P<finished>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,6})?Z)"',
+                r'"(?P<finished>\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,6})?Z)"',
                 "an RFC 3339 time in UTC, as 2026-11-30T10:44:00Z",
             ),
         },

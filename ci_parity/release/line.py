@@ -110,12 +110,14 @@ def decode_line(line: bytes, *, log: str | None, seq: int, prev: str, where: str
 
 
 def _decode(line: bytes, log: str | None, seq: int, prev: str) -> LogLine:
+    if len(line) >= MAX_LINE_BYTES:
+        _refuse(line)
     try:
         match = compiled("line").fullmatch(line.decode())
     except UnicodeDecodeError:
         match = None
     identities = _identities(match["targets"]) if match else None
-    if match is None or identities is None or len(line) >= MAX_LINE_BYTES:
+    if match is None or identities is None:
         _refuse(line)
     (
         channel, idempotency, kind, origin, before, number, deployment, failed, finished, expected,

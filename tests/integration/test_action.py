@@ -2,17 +2,18 @@
 
 act is the runner, the loopback server is GitHub, a bare repository is the remote that holds the
 release log. A step hands the checkout to a user that is not root, as a self-hosted runner has it;
-the last step records what the action left behind. Built environments are kept in the test cache.
+another records the report and whatever that user does not own. Built environments are kept in the
+test cache.
 """
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ci_parity.base.digest import sha256_bytes
 from ci_parity.records.release import EntryKind, LogLine
 from ci_parity.release.store import open_log
 from tests.integration.support.act_log import StepRun
@@ -33,24 +34,23 @@ from tests.support.github_server import GitHubServer
 pytest_plugins = ("tests.integration.support.fixtures",)
 pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.usefixtures("base_image")]
 
+TEMPLATE = ROOT / "workflows" / "pull-request.yml"
 CACHE_IN_CONTAINER = Path("/var/cache/ci-parity")
-PUBLISHED = "ci-parity/ci-parity@v1"
-OWNER = 12345
-WORKFLOW = f"""\
+WORKFLOW = """\
 on: [pull_request, push]
 jobs:
   parity:
     runs-on: [self-hosted]
     steps:
       - uses: actions/checkout@v7
-      - run: chown -R {OWNER}:{OWNER} .
+      - run: chown -R 12345:12345 . "$HOME"
       - id: parity
         uses: ./
       - if: always()
+        env: {REPORT: "${{ steps.parity.outputs.report }}"}
         run: |
-          find . "$HOME" -mindepth 1 ! -user {OWNER} -o -mindepth 1 ! -group {OWNER} \\
-            > "$CI_PARITY_TEST_RECORD/foreign"
-          cp -R ci-parity-report "$CI_PARITY_TEST_RECORD" || true
+          find . "$HOME" ! -user 12345 -o ! -group 12345 > "$CI_PARITY_TEST_RECORD/foreign"
+          test -z "$REPORT" || cp -R "$(dirname "$REPORT")" "$CI_PARITY_TEST_RECORD/report"
 """
 
 
@@ -63,34 +63,102 @@ def github() -> Iterator[GitHubServer]:
 
 def run(
     checkout: Checkout, event_name: str, event: dict[str, Any], github: GitHubServer, *,
-    run_id: int = 1, token: str = "write-token", cache: Path | None = None,
+    run_id: int = 1, token: str = "write-token", cache: Path | None = None,  # noqa: S107
     workflow: Path | None = None,
 ) -> ActRun:  # fmt: skip
-    """Run the checkout's workflow, or a given one, for one event."""
+    """Run the checkout's workflow, or a given one; nothing in its folders may end up root's."""
     cache = cache or cache_dir() / "action-environments"
     cache.mkdir(exist_ok=True)
-    return run_act(
+    done = run_act(
         checkout.root, event_name, event, api_url=github.url, token=token, workflow=workflow,
         extra_mounts={cache: CACHE_IN_CONTAINER, checkout.remote: checkout.remote},
-        local_repositories={PUBLISHED: ROOT}, env={"GITHUB_RUN_ID": str(run_id)},
+        local_repositories={"ci-parity/ci-parity@v1": ROOT}, env={"GITHUB_RUN_ID": str(run_id)},
     )  # fmt: skip
+    assert done.recorded.get("foreign", b"") == b"", done.log
+    return done
 
 
-def test_good_bump(tmp_path: Path, github: GitHubServer) -> None:
-    """x."""
-    checkout = make_checkout(tmp_path, WORKFLOW, action=True)
+def result(step: StepRun) -> tuple[str, int, str]:
+    """Return what a workflow sees of the action: outcome, exit code, output verdict."""
+    return step.outcome, step.exit_code, step.outputs.get("verdict", "")
+
+
+def title(body: str) -> str:
+    """Return the first line of a comment that a reader sees."""
+    marker, first, *_ = body.splitlines()
+    assert marker.startswith("<!-- ci-parity:v1 ")
+    return first
+
+
+def released(checkout: Checkout) -> tuple[LogLine, ...]:
+    """Return the release log on the remote, verified."""
+    return open_log(f"branch:{LOG_BRANCH}", checkout.root).read()
+
+
+def bump(checkout: Checkout) -> dict[str, Any]:
+    """Open a pull request that asks for the newer runtime; return its event."""
     base = checkout.head
     checkout.branch("change")
     checkout.bump_runtime()
     checkout.commit("bump onnxruntime")
-    import time
-    for i in range(3):
-        t=time.time()
-        done = run(checkout, "pull_request", checkout.pull_request_event(base), github, run_id=i+1)
-        print("took", time.time()-t)
-    print(done.log)
-    print(done.steps)
-    print(done.recorded.keys())
-    print(done.recorded["foreign"].decode())
-    print(github.bodies()[0])
-    assert 0
+    return checkout.pull_request_event(base)
+
+
+def test_good_pull_request_passes_with_comment_outputs_summary_and_report(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """One `uses:` line is enough: the job passes and every channel tells the same verdict."""
+    done = run(checkout := make_checkout(tmp_path, WORKFLOW), "pull_request", bump(checkout), github)
+    step = done.step("parity")
+    assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
+    (body,) = github.bodies()
+    assert title(body).startswith("### ✅ PARITY PASS")
+    assert f"| runtime | `cpu` `exported` | `{BASELINE_RUNTIME}` | `{CANDIDATE_RUNTIME}` |" in body
+    assert step.outputs["comment_url"] == next(iter(github.comments.values()))["html_url"]
+    assert step.summary.startswith(title(body))
+    text = body.partition("\n")[2]
+    assert done.recorded["report/comment.md"].decode() == text
+    assert step.outputs["report"] == "ci-parity-report/verdict.json"
+    assert json.loads(done.recorded["report/verdict.json"])["outcome"] == "pass"
+    digest = sha256_bytes(done.recorded["report/bundle.json"])
+    assert step.outputs["bundle_digest"] == f"sha256:{digest}"
+
+
+def test_next_push_updates_the_same_comment(tmp_path: Path, github: GitHubServer) -> None:
+    """A later run of the same pull request changes its one comment and adds none."""
+    checkout = make_checkout(tmp_path, WORKFLOW)
+    event = bump(checkout)
+    run(checkout, "pull_request", event, github, run_id=41)
+    (first,) = github.comments
+    before = checkout.head
+    checkout.edit("README.md", "digits", "handwritten digits")
+    checkout.commit("say which digits")
+    event["pull_request"]["head"]["sha"] = checkout.head
+    done = run(checkout, "pull_request", event, github, run_id=42)
+    assert done.returncode == 0, done.log
+    assert list(github.comments) == [first]
+    (body,) = github.bodies()
+    assert checkout.head[:12] in body
+    assert before[:12] not in body
+    assert "/actions/runs/42/" in body
+
+
+def test_planted_fault_fails_the_job_and_turns_the_comment(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """A model that no longer means the same exits 1; the comment names the output and a case."""
+    checkout = make_checkout(tmp_path, WORKFLOW, log=True)
+    event = bump(checkout)
+    run(checkout, "pull_request", event, github, run_id=1)
+    assert "PARITY PASS" in title(github.bodies()[0])
+    checkout.plant_fault()
+    checkout.commit("retrain")
+    event["pull_request"]["head"]["sha"] = checkout.head
+    done = run(checkout, "pull_request", event, github, run_id=2)
+    assert (done.returncode, *result(done.step("parity"))) == (1, "failure", 1, "fail"), done.log
+    (body,) = github.bodies()
+    assert title(body).startswith("### ❌ PARITY FAIL")
+    assert "| model | `cpu` `exported` |" in body
+    assert "`baseline→candidate` `typical` `probabilities`" in body
+    assert json.loads(done.recorded["report/verdict.json"])["outcome"] == "fail"
+    assert released(checkout) == ()

@@ -113,14 +113,14 @@ class Checkout:
 
 
 def make_checkout(
-    folder: Path, workflow: str = "", *, action: bool = False, log: bool = False, below: str = ""
+    folder: Path, workflow: str = "", *, log: bool = False, below: str = ""
 ) -> Checkout:
     """Make a remote with one commit on main, and the clone of it.
 
     Args:
         folder: an empty folder for both.
-        workflow: the text of the repository's workflow; empty for none.
-        action: whether the action's own sources lie at the root, as `uses: ./` wants them.
+        workflow: the text of the repository's workflow, with the action's own sources at the root,
+            as `uses: ./` wants them; empty for neither.
         log: whether the config names a release log on a branch.
         below: the deployment's folder below the root.
     """
@@ -128,9 +128,8 @@ def make_checkout(
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", str(remote))
     git(folder, "init", "--quiet", "--initial-branch=main", str(root))
     git(root, "remote", "add", "origin", str(remote))
-    if action:
-        copy_action(root)
     if workflow:
+        copy_action(root)
         path = root / ".github" / "workflows" / "parity.yml"
         path.parent.mkdir(parents=True)
         path.write_text(workflow, encoding="utf-8")
