@@ -1,5 +1,7 @@
 """Reading history without writing to it."""
 
+from pathlib import Path
+
 import pytest
 
 from ci_parity.base.errors import EvidenceError
