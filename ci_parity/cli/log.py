@@ -38,8 +38,10 @@ _log = click.option(
 @_log
 def verify(root: Path, log: str) -> int:
     """Check every line's form, place and link to the line before it."""
+    from ci_parity.release.store import verify_log
+
     opened = _open(root, log)
-    lines = opened.read()
+    lines = verify_log(opened)
     head = f", head {lines[-1].sha256}" if lines else ""
     click.echo(f"{opened.label}: {len(lines)} lines verified{head}")
     return 0

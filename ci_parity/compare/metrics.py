@@ -135,6 +135,8 @@ class _Totals:
         odd = ~finite & ~((b == c) | (np.isnan(b) & np.isnan(c)))
         difference = np.where(finite, np.abs(b - c), 0.0)
         ratio = np.where(difference == 0.0, 0.0, difference / allowed)
+        # No number: an allowance that overflowed allows nothing, and must not hide what follows.
+        ratio = np.where(np.isnan(ratio), np.inf, ratio)
         position = int(ratio.argmax())
         if float(ratio[position]) > self.excess:
             self.excess, self.worst = float(ratio[position]), self.elements + position

@@ -99,7 +99,8 @@ def _case(
         return CaseComparison(findings=(not_compared,), outputs=())
     assert left is not None
     assert right is not None
-    expected = Side(outputs=left.outputs, folder=Path(baseline[1].folder))
+    stored = baseline[1].runtime is None
+    expected = Side(outputs=left.outputs, folder=Path(baseline[1].folder), stored=stored)
     runs = [right.outputs, *right.repeats]
     findings: list[Finding] = []
     compared: list[CaseComparison] = []

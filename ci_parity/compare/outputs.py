@@ -31,10 +31,14 @@ _REMEDY = "compare the two systems on this case; if the change is wanted, replac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """The outputs of one side of a case: records in model order, and the folder of their files."""
+    """The outputs of one side of a case: records in model order, and the folder of their files.
+
+    `stored` says that they are references: an output without one was not measured there.
+    """
 
     outputs: tuple[ValueRecord, ...]
     folder: Path
+    stored: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +55,7 @@ def compare_outputs(
     """Compare every output that either side produced; absence is a finding."""
     left = {record.name: record for record in baseline.outputs}
     right = {record.name: record for record in candidate.outputs}
-    findings = list(_structure(subject, list(left), list(right)))
+    findings = list(_structure(subject, list(left), list(right), stored=baseline.stored))
     outputs: list[OutputComparison] = []
     for name in (name for name in left if name in right):
         where = replace(subject, output=name)
@@ -63,8 +67,18 @@ def compare_outputs(
     return CaseComparison(findings=tuple(findings), outputs=tuple(outputs))
 
 
-def _structure(subject: Subject, left: Sequence[str], right: Sequence[str]) -> Iterator[Finding]:
+def _structure(
+    subject: Subject, left: Sequence[str], right: Sequence[str], *, stored: bool
+) -> Iterator[Finding]:
     """Yield a finding for each output that only one side has, and for a changed order."""
+    if not left and not right:
+        yield Finding(
+            id="outputs.none",
+            outcome=Outcome.INCONCLUSIVE,
+            subject=subject,
+            evidence="neither side produced an output: nothing was compared",
+            remedy="ask for at least one output, then judge again",
+        )
     missing = [name for name in left if name not in right]
     extra = [name for name in right if name not in left]
     for name in missing:
@@ -72,12 +86,25 @@ def _structure(subject: Subject, left: Sequence[str], right: Sequence[str]) -> I
         evidence = f"the baseline produced output {name!r}, the candidate did not{hint}"
         yield _failure("output.missing", replace(subject, output=name), evidence)
     for name in extra:
-        evidence = f"the candidate produced output {name!r}, the baseline did not"
-        yield _failure("output.extra", replace(subject, output=name), evidence)
+        yield _extra(replace(subject, output=name), stored=stored and not missing)
     shared = [name for name in right if name in left]
     if not missing and not extra and shared != list(left):
         evidence = f"outputs come as {', '.join(right)}; the baseline has {', '.join(left)}"
         yield _failure("output.order", subject, evidence)
+
+
+def _extra(subject: Subject, *, stored: bool) -> Finding:
+    """Return the finding for an output that only the candidate has."""
+    if stored:
+        return Finding(
+            id="reference.missing",
+            outcome=Outcome.INCONCLUSIVE,
+            subject=subject,
+            evidence=f"no reference is stored for output {subject.output!r}",
+            remedy="store what the source model computes for it beside the inputs",
+        )
+    evidence = f"the candidate produced output {subject.output!r}, the baseline did not"
+    return _failure("output.extra", subject, evidence)
 
 
 def _failure(kind: str, subject: Subject, evidence: str) -> Finding:

@@ -162,3 +162,112 @@ def test_planted_fault_fails_the_job_and_turns_the_comment(
     assert "`baseline→candidate` `typical` `probabilities`" in body
     assert json.loads(done.recorded["report/verdict.json"])["outcome"] == "fail"
     assert released(checkout) == ()
+
+
+def test_published_reference_and_template_need_nothing_else(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """The template as a user copies it, with `uses: ci-parity/ci-parity@v1`, does the same."""
+    checkout = make_checkout(tmp_path)
+    done = run(checkout, "pull_request", bump(checkout), github, workflow=TEMPLATE)
+    step = done.step("1")
+    assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
+    (body,) = github.bodies()
+    assert title(body).startswith("### ✅ PARITY PASS")
+    assert step.summary.startswith(title(body))
+
+
+def test_default_branch_is_recorded_other_branches_are_not(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """Pushes to the default branch write what was validated and what was blocked to the log."""
+    checkout = make_checkout(tmp_path, WORKFLOW, log=True)
+    base = checkout.head
+    checkout.bump_runtime()
+    checkout.commit("bump onnxruntime")
+    good = run(checkout, "push", checkout.push_event(base), github, run_id=1)
+    assert (good.returncode, *result(good.step("parity"))) == (0, "success", 0, "pass"), good.log
+    (line,) = released(checkout)
+    assert (line.entry.kind, line.entry.commit) == (EntryKind.VALIDATED, checkout.head)
+    assert f"sha256:{line.entry.bundle}" == good.step("parity").outputs["bundle_digest"]
+    assert [identity.runtime for identity in line.entry.identities] == [CANDIDATE_RUNTIME]
+
+    before = checkout.head
+    checkout.plant_fault()
+    checkout.commit("retrain")
+    bad = run(checkout, "push", checkout.push_event(before), github, run_id=2)
+    assert (bad.returncode, *result(bad.step("parity"))) == (1, "failure", 1, "fail"), bad.log
+    assert "since release log line 0, validated" in bad.summary
+    kinds = [line.entry.kind for line in released(checkout)]
+    assert kinds == [EntryKind.VALIDATED, EntryKind.BLOCKED]
+
+    checkout.branch("main-of-tomorrow")
+    checkout.commit("start")
+    run(checkout, "push", checkout.push_event(before), github, run_id=3)
+    assert len(released(checkout)) == 2
+    assert github.bodies() == []
+
+
+def test_untouched_model_runs_nothing(tmp_path: Path, github: GitHubServer) -> None:
+    """A pull request that edits a README passes on the baseline's evidence; nothing is built."""
+    checkout = make_checkout(tmp_path, WORKFLOW)
+    base = checkout.head
+    checkout.branch("change")
+    checkout.edit("README.md", "digits", "handwritten digits")
+    checkout.commit("say which digits")
+    cache = tmp_path / "cache"
+    event = checkout.pull_request_event(base)
+    done = run(checkout, "pull_request", event, github, cache=cache)
+    assert (done.returncode, *result(done.step("parity"))) == (0, "success", 0, "pass"), done.log
+    assert title(github.bodies()[0]).startswith("### ✅ PARITY UNCHANGED")
+    assert json.loads(done.recorded["report/verdict.json"])["ran"] is False
+    assert list(cache.iterdir()) == []
+
+
+def test_read_only_token_costs_the_comment_and_not_the_verdict(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """A fork's token gets 403: the job passes, and a warning names the missing permission."""
+    checkout = make_checkout(tmp_path, WORKFLOW)
+    done = run(checkout, "pull_request", bump(checkout), github, token="fork-token")  # noqa: S106
+    step = done.step("parity")
+    assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
+    assert github.count("POST", "/comments") == 1
+    assert github.bodies() == []
+    assert step.outputs["comment_url"] == ""
+    assert step.summary.startswith("### ✅ PARITY PASS")
+    print(done.log)
+    assert 0
+
+
+def test_misspelt_key_ends_in_a_config_error_that_names_it(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """A wrong config exits 2 without a verdict; annotation and summary hold the message."""
+    checkout = make_checkout(tmp_path, WORKFLOW)
+    base = checkout.head
+    checkout.branch("change")
+    checkout.edit("ci-parity.yml", "fixtures:", "fixtrues:")
+    checkout.commit("type fast")
+    done = run(checkout, "pull_request", checkout.pull_request_event(base), github)
+    step = done.step("parity")
+    assert (done.returncode, *result(step)) == (1, "failure", 2, "inconclusive"), done.log
+    print(done.log)
+    assert 0
+
+
+def test_deployment_below_the_root_of_a_shallow_checkout(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """A monorepo, checked out one commit deep: the baseline is fetched, nothing is written to it."""
+    options = "uses: ./\n        with: {working_directory: apps/reader, report_dir: out/parity}"
+    checkout = make_checkout(
+        tmp_path, WORKFLOW.replace("uses: ./", options), below="apps/reader"
+    )
+    event = bump(checkout)
+    shallow = checkout.shallow(tmp_path / "shallow")
+    done = run(shallow, "pull_request", event, github)
+    step = done.step("parity")
+    assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
+    assert step.outputs["report"] == "apps/reader/out/parity/verdict.json"
+    assert f"since commit {event['pull_request']['base']['sha'][:12]}" in step.summary

@@ -77,11 +77,19 @@ class Checkout:
         onnx.save(model, path)
 
     def commit(self, message: str) -> str:
-        """Commit everything, push the branch, return the commit."""
+        """Commit what there is, if anything, push the branch, return the commit."""
         self._git("add", "--all")
-        self._git("commit", "--quiet", "--message", message)
+        self._git("commit", "--quiet", "--allow-empty", "--message", message)
         self._git("push", "--quiet", "origin", "HEAD")
         return self.head
+
+    def shallow(self, folder: Path) -> "Checkout":
+        """Return another clone of the checked-out branch, one commit deep."""
+        branch = self._git("symbolic-ref", "--short", "HEAD")
+        depth = ("--quiet", "--depth=1", f"--branch={branch}")
+        git(self.root, "clone", *depth, self.remote.as_uri(), str(folder))
+        below = self.deployment.relative_to(self.root)
+        return Checkout(root=folder, remote=self.remote, deployment=folder / below)
 
     def pull_request_event(self, base: str) -> dict[str, Any]:
         """Return what GitHub sends for a pull request from the checked-out branch into main."""

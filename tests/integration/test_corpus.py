@@ -1,0 +1,103 @@
+"""Real faults are found, harmless changes pass: the corpus through the command, on real runtimes.
+
+A case that needs more than two onnxruntimes is skipped with the reason, so that the gap is counted.
+Of the latency cases only the numbers are judged here: a timed assertion would fail on busy machines.
+"""
+
+import platform
+from collections.abc import Mapping
+from operator import attrgetter
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.corpus.catalogue import Case, cases
+from tests.corpus.command import Result, diff, lacks_wheels
+
+pytestmark = [
+    pytest.mark.network,
+    pytest.mark.skipif(
+        platform.machine().lower() not in {"x86_64", "amd64"},
+        reason="the corpus was observed on x86-64: kernels of other processors lack some faults",
+    ),
+]
+
+CASES = tuple(cases())
+FAULTS = tuple(case for case in CASES if case.regression and case.kind != "latency")
+HARMLESS = tuple(case for case in CASES if not case.regression and case.kind != "latency")
+LATENCY = tuple(case for case in CASES if case.kind == "latency")
+# What the corpus saw, as findings; every other kind of difference is one of values.
+FINDINGS: Mapping[str, frozenset[str]] = {
+    "load or run failure": frozenset({"load.error", "case.error"}),
+    "process crash": frozenset({"case.crash"}),
+}
+VALUES = frozenset({"output.values"})
+
+
+def run_case(case: Case, folder: Path) -> Result:
+    """Build a case and run its two sides, or skip it and say what is missing."""
+    missing = case.lacking or lacks_wheels(case.baseline.requirement)
+    if missing or (missing := lacks_wheels(case.candidate.requirement)):
+        pytest.skip(missing)
+    model, inputs = case.build(folder)
+    words = [str(model), "--inputs", str(inputs), "--repeat", str(case.candidate.repeat)]
+    for name, side in (("baseline", case.baseline), ("candidate", case.candidate)):
+        words += [f"--{name}-runtime", side.requirement]
+        words += [word for option in side.session_options for word in (f"--{name}-option", option)]
+    return diff(folder, *words)
+
+
+@pytest.mark.parametrize("case", FAULTS, ids=attrgetter("name"))
+def test_a_fault_fails(case: Case, tmp_path: Path) -> None:
+    """The verdict is fail, for what the corpus saw, and each finding names its place."""
+    result = run_case(case, tmp_path)
+    assert result.code == 1
+    assert result.failures
+    expected = next((FINDINGS[kind] for kind in case.detected_by if kind in FINDINGS), VALUES)
+    outputs = [port.name for port in onnx.load(tmp_path / "model.onnx").graph.output]
+    for finding in result.failures:
+        assert finding["id"] in expected
+        place = finding["subject"]["case"], finding["subject"]["output"]
+        if finding["id"] == "output.values":
+            assert place in {("inputs", output) for output in outputs}
+        else:
+            assert place == ("" if finding["id"].startswith("load.") else "inputs", "")
+
+
+@pytest.mark.parametrize("case", HARMLESS, ids=attrgetter("name"))
+def test_a_harmless_change_passes(case: Case, tmp_path: Path) -> None:
+    """The verdict is pass, over every output of the case."""
+    result = run_case(case, tmp_path)
+    assert result.code == 0
+    assert result.report["inputs"] == {"source": "given", "count": 1}
+    graph = onnx.load(tmp_path / "model.onnx").graph
+    assert {o["name"] for o in result.report["outputs"]} == {o.name for o in graph.output}
+
+
+@pytest.mark.parametrize("case", LATENCY, ids=attrgetter("name"))
+def test_a_slower_runtime_computes_the_same(case: Case, tmp_path: Path) -> None:
+    """The latency cases differ in speed alone: without timing, the verdict is pass."""
+    result = run_case(case, tmp_path)
+    assert result.code == 0
+    assert result.report["latency"] is None
+
+
+def test_the_corpus_is_whole() -> None:
+    """No case disappears unseen: the folder holds these many, and the command runs these many."""
+    counts = {
+        "faults": (FAULTS, 28, 18),
+        "harmless": (HARMLESS, 10, 8),
+        "latency": (LATENCY, 3, 3),
+    }
+    for name, (group, held, run) in counts.items():
+        runnable = [case for case in group if not case.lacking]
+        assert (name, len(group), len(runnable)) == (name, held, run)
+
+
+def test_the_readme_lists_every_case() -> None:
+    """The table names each case, in order, and says which of them the command runs."""
+    text = (Path(__file__).parents[1] / "corpus" / "README.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    listed = [(row[0], row[-1]) for row in rows[1:] if not row[0].startswith("--")]
+    assert listed == [(case.name, "no" if case.lacking else "yes") for case in CASES]
