@@ -12,6 +12,8 @@ from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row
 from ci_parity.stages.suite import PairRun
 
+_VERSION = "baseline→candidate"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
@@ -48,6 +50,7 @@ def judge(runs: Sequence[PairRun], policy: Policy) -> Judgement:
             findings.extend(compared.findings)
             outputs.extend(compared.outputs)
         findings.extend(_gaps(run))
+        rows.extend(_unmeasured_row(run))
         if run.latency is not None:
             subject = Subject(
                 target=run.pair.target, variant=run.pair.variant, case=run.latency.case
@@ -65,7 +68,7 @@ def _boundaries(run: PairRun) -> list[tuple[str, Observation]]:
     if run.references is not None:
         found.append((f"source→{run.pair.variant}", run.references))
     if run.baseline is not None:
-        found.append(("baseline→candidate", run.baseline))
+        found.append((_VERSION, run.baseline))
     return found
 
 
@@ -94,6 +97,22 @@ def _gaps(run: PairRun) -> list[Finding]:
             )
         )
     return found
+
+
+def _unmeasured_row(run: PairRun) -> list[Row]:
+    """Return the row of a baseline that exists and could not be run."""
+    if not run.pair.unavailable:
+        return []
+    return [
+        Row(
+            target=run.pair.target,
+            variant=run.pair.variant,
+            boundary=_VERSION,
+            outcome=Outcome.INCONCLUSIVE,
+            cases=0,
+            cases_expected=len(run.expected),
+        )
+    ]
 
 
 def _row(

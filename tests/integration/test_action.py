@@ -108,7 +108,8 @@ def test_good_pull_request_passes_with_comment_outputs_summary_and_report(
     tmp_path: Path, github: GitHubServer
 ) -> None:
     """One `uses:` line is enough: the job passes and every channel tells the same verdict."""
-    done = run(checkout := make_checkout(tmp_path, WORKFLOW), "pull_request", bump(checkout), github)
+    checkout = make_checkout(tmp_path, WORKFLOW)
+    done = run(checkout, "pull_request", bump(checkout), github)
     step = done.step("parity")
     assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
     (body,) = github.bodies()
@@ -116,8 +117,7 @@ def test_good_pull_request_passes_with_comment_outputs_summary_and_report(
     assert f"| runtime | `cpu` `exported` | `{BASELINE_RUNTIME}` | `{CANDIDATE_RUNTIME}` |" in body
     assert step.outputs["comment_url"] == next(iter(github.comments.values()))["html_url"]
     assert step.summary.startswith(title(body))
-    text = body.partition("\n")[2]
-    assert done.recorded["report/comment.md"].decode() == text
+    assert done.recorded["report/comment.md"].decode() == body.partition("\n")[2]
     assert step.outputs["report"] == "ci-parity-report/verdict.json"
     assert json.loads(done.recorded["report/verdict.json"])["outcome"] == "pass"
     digest = sha256_bytes(done.recorded["report/bundle.json"])
@@ -236,8 +236,9 @@ def test_read_only_token_costs_the_comment_and_not_the_verdict(
     assert github.bodies() == []
     assert step.outputs["comment_url"] == ""
     assert step.summary.startswith("### ✅ PARITY PASS")
-    print(done.log)
-    assert 0
+    (warning,) = [line for line in done.log.splitlines() if "::warning title=CI Parity::" in line]
+    assert "the comment was not published: GitHub answered 403" in warning
+    assert "pull-requests: write" in warning
 
 
 def test_misspelt_key_ends_in_a_config_error_that_names_it(
@@ -252,8 +253,25 @@ def test_misspelt_key_ends_in_a_config_error_that_names_it(
     done = run(checkout, "pull_request", checkout.pull_request_event(base), github)
     step = done.step("parity")
     assert (done.returncode, *result(step)) == (1, "failure", 2, "inconclusive"), done.log
-    print(done.log)
-    assert 0
+    (error,) = [line for line in done.log.splitlines() if "::error title=CI Parity::" in line]
+    for text in (error, step.summary):
+        assert "unknown key 'fixtrues'; did you mean 'fixtures'?" in text
+    assert github.bodies() == []
+
+
+def test_repository_without_a_config_needs_none(tmp_path: Path, github: GitHubServer) -> None:
+    """A model beside its fixtures and a pinned runtime are a deployment: no file is asked for."""
+    checkout = make_checkout(tmp_path, WORKFLOW)
+    (checkout.root / "ci-parity.yml").unlink()
+    pins = checkout.root / "requirements.txt"
+    pins.write_text(f"{BASELINE_RUNTIME}\n", encoding="utf-8")
+    base = checkout.commit("pin the runtime")
+    checkout.branch("change")
+    pins.write_text(f"{CANDIDATE_RUNTIME}\n", encoding="utf-8")
+    checkout.commit("bump onnxruntime")
+    done = run(checkout, "pull_request", checkout.pull_request_event(base), github)
+    assert (done.returncode, *result(done.step("parity"))) == (0, "success", 0, "pass"), done.log
+    assert f"| `{BASELINE_RUNTIME}` | `{CANDIDATE_RUNTIME}` |" in github.bodies()[0]
 
 
 def test_deployment_below_the_root_of_a_shallow_checkout(

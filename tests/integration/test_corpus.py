@@ -1,7 +1,7 @@
 """Real faults are found, harmless changes pass: the corpus through the command, on real runtimes.
 
 A case that needs more than two onnxruntimes is skipped with the reason, so that the gap is counted.
-Of the latency cases only the numbers are judged here: a timed assertion would fail on busy machines.
+Of the latency cases only the numbers are judged: a timed assertion would fail on busy machines.
 """
 
 import platform

@@ -9,7 +9,7 @@ import numpy as np
 from ci_parity.config.load import policy
 from ci_parity.config.model import Policy, Target
 from ci_parity.records.finding import Finding
-from ci_parity.records.observation import CaseRun, Observation, RunStatus
+from ci_parity.records.observation import CaseRun, Observation, RunStatus, RuntimeInfo
 from ci_parity.records.values import Value, ValueRecord, write_value
 from ci_parity.run.execute import Job
 from ci_parity.run.runtime import Launch
@@ -61,15 +61,21 @@ def failed_run(name: str, status: RunStatus, message: str = "last words") -> Cas
 
 def observation(folder: Path, *cases: CaseRun, **changes: Any) -> Observation:
     """Return a system that loaded the model and ran it where it was asked to."""
-    usual = {
+    usual: dict[str, Any] = {
         "label": folder.name,
         "folder": str(folder),
         "load": RunStatus.OK,
         "providers_requested": (PROVIDER,),
         "providers_used": (PROVIDER,),
+        "runtime": RuntimeInfo(name="onnxruntime", version="1.32.0", python="3.11.4"),
         "cases": cases,
     }
     return Observation(**(usual | changes))
+
+
+def references(folder: Path, *cases: CaseRun) -> Observation:
+    """Return stored references: no runtime, no provider."""
+    return observation(folder, *cases, runtime=None, providers_requested=(), providers_used=())
 
 
 def judged(

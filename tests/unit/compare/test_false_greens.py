@@ -1,6 +1,5 @@
 """Every way in which a known comparison tool calls two different models equal, and none of ours."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from tests.support.observations import (
     floats,
     judged,
     observation,
+    references,
     texts,
 )
 
@@ -32,7 +32,7 @@ Y = floats(0.5, -1.5, 2.0)
 
 
 def refused(found: Judgement, *ids: str, outcome: Outcome = Outcome.FAIL) -> None:
-    """Assert that a judgement is no pass, for exactly these reasons, in every place that says so."""
+    """Assert that a judgement is no pass, for exactly these reasons, wherever it is said."""
     assert found.outcome is outcome
     assert found.outcome.exit_code != 0
     assert sorted({finding.id for finding in against(found)}) == sorted(ids)
@@ -42,8 +42,8 @@ def refused(found: Judgement, *ids: str, outcome: Outcome = Outcome.FAIL) -> Non
 
 def never_equal(folder: Path, baseline: Value, candidate: Value, *kinds: str) -> None:
     """Assert that two values of one output fail under the ladder and the loosest policy alike."""
-    for name, policy in (("ladder", LADDER), ("loosest", LOOSEST)):
-        found = compared(folder / name, {"y": baseline}, {"y": candidate}, policy=policy)
+    for name, limits in (("ladder", LADDER), ("loosest", LOOSEST)):
+        found = compared(folder / name, {"y": baseline}, {"y": candidate}, policy=limits)
         refused(found, *kinds)
 
 
@@ -58,6 +58,26 @@ def test_a_missing_output_fails(tmp_path: Path) -> None:
 def test_an_extra_output_fails(tmp_path: Path) -> None:
     """The candidate has an output nobody has a reference for."""
     refused(compared(tmp_path, {"y": Y}, {"y": Y, "z": Y}), "output.extra")
+
+
+def test_an_output_without_a_reference_is_no_pass(tmp_path: Path) -> None:
+    """Stored references that cover one output of two leave the other unmeasured."""
+    left, right = tmp_path / "references", tmp_path / "candidate"
+    found = judged(
+        references(left, case_run(left, "c", {"y": Y})),
+        observation(right, case_run(right, "c", {"y": Y, "z": Y})),
+    )
+    refused(found, "reference.missing", outcome=Outcome.INCONCLUSIVE)
+
+
+def test_a_reference_that_was_renamed_fails(tmp_path: Path) -> None:
+    """A lost output is not excused by a new one that nobody stored."""
+    left, right = tmp_path / "references", tmp_path / "candidate"
+    found = judged(
+        references(left, case_run(left, "c", {"y": Y})),
+        observation(right, case_run(right, "c", {"z": Y})),
+    )
+    refused(found, "output.missing", "output.extra")
 
 
 @pytest.mark.parametrize("name", ["y_1", "Y", "output_y", "y:0", ""])
@@ -132,9 +152,7 @@ def test_another_shape_fails(
     tmp_path: Path, before: tuple[int, ...], after: tuple[int, ...]
 ) -> None:
     """All elements are equal, and so is every broadcast of them."""
-    never_equal(
-        tmp_path, np.ones(before, np.float32), np.ones(after, np.float32), "output.shape"
-    )
+    never_equal(tmp_path, np.ones(before, np.float32), np.ones(after, np.float32), "output.shape")
 
 
 def test_an_empty_output_is_not_a_full_one(tmp_path: Path) -> None:
@@ -458,9 +476,7 @@ def test_a_model_that_did_not_load_is_no_pass(
 def test_unreadable_outputs_are_no_pass(tmp_path: Path) -> None:
     """A file that was cut short on its way is no evidence, though its record is complete."""
     left, right = tmp_path / "baseline", tmp_path / "candidate"
-    sides = [
-        observation(side, case_run(side, "c", {"y": Y, "z": Y})) for side in (left, right)
-    ]
+    sides = [observation(side, case_run(side, "c", {"y": Y, "z": Y})) for side in (left, right)]
     (right / "c_o1.bin").write_bytes(b"\0" * 7)
     refused(judged(*sides), "case.unreadable", outcome=Outcome.INCONCLUSIVE)
 
@@ -482,9 +498,7 @@ def test_one_bad_case_among_good_ones_fails(tmp_path: Path) -> None:
     names = [f"c{number}" for number in range(20)]
     found = judged(
         observation(left, *(case_run(left, name, {"y": Y}) for name in names)),
-        observation(
-            right, *(case_run(right, n, {"y": 2 * Y if n == "c7" else Y}) for n in names)
-        ),
+        observation(right, *(case_run(right, n, {"y": 2 * Y if n == "c7" else Y}) for n in names)),
         expected=names,
     )
     refused(found, "output.values")
@@ -538,7 +552,7 @@ def test_what_agrees_passes(tmp_path: Path, baseline: Value, candidate: Value) -
 
 def test_several_cases_that_agree_pass(tmp_path: Path) -> None:
     """Each with outputs of its own shape."""
-    outputs: list[Mapping[str, Value]] = [{"y": floats(*range(n)), "n": Y} for n in range(3)]
+    outputs: list[dict[str, Value]] = [{"y": floats(*range(n)), "n": Y} for n in range(3)]
     sides = [
         observation(side, *(case_run(side, f"c{n}", o) for n, o in enumerate(outputs)))
         for side in (tmp_path / "baseline", tmp_path / "candidate")
