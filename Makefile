@@ -42,6 +42,13 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/check-jsonschema --check-metaschema ci_parity/config/schema.json \
+	    ci_parity/fixtures/fixtures.schema.json ci_parity/report/schemas/*.json
+	$(BIN)/check-jsonschema --schemafile ci_parity/config/schema.json fixtures/*/ci-parity.yml
+	$(BIN)/check-jsonschema --schemafile ci_parity/fixtures/fixtures.schema.json \
+	    fixtures/*/fixtures.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows workflows/*.yml
 
 # Rewrite what is generated from the code: the config reference and the command reference.
 docs: $(VENV)/.dev

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 _CHANNEL_ELEMENTS = 16
 _CHANNEL_FLOOR = 1e-4
-# Where the sign is not the highest bit of the bytes that hold an element: 4-bit floats fill half a
-# byte, and the scale type float8e8m0 has no sign.
-_SIGN_BITS = {"float4_e2m1fn": 1 << 3, "float8_e8m0fnu": 0}
+# Where the sign is not the highest bit of the byte that holds an element: narrower floats fill a
+# part of it, and the scale type float8e8m0 has no sign.
+_SIGN_BITS = {
+    "float4_e2m1fn": 1 << 3, "float6_e2m3fn": 1 << 5, "float6_e3m2fn": 1 << 5, "float8_e8m0fnu": 0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,11 +40,14 @@ def compare_observations(
     if not expected:
         evidence = "the fixture set holds no case: nothing was compared"
         findings.append(_open("cases.none", subject, evidence))
+    if len(set(expected)) < len(expected):
+        evidence = "two cases have one name: one of them was not compared"
+        findings.append(_open("cases.duplicate", subject, evidence))
     outputs: list[OutputComparison] = []
     if baseline.load is RunStatus.OK and candidate.load is RunStatus.OK:
         left = {run.case: run for run in baseline.cases}
         right = {run.case: run for run in candidate.cases}
-        for case in expected:
+        for case in dict.fromkeys(expected):
             where = replace(subject, case=case)
             compared = _case(
                 where, (left.get(case), baseline), (right.get(case), candidate), policy

@@ -36,6 +36,7 @@ ELEMENT_TYPES: Mapping[str, str] = {
     "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
     "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz",
     "float8e8m0": "float8_e8m0fnu",
+    "float6e2m3": "float6_e2m3fn", "float6e3m2": "float6_e3m2fn",
     "float4e2m1": "float4_e2m1fn",
     "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2",
 }  # fmt: skip

@@ -1,10 +1,11 @@
 """The inputs of a `diff`: arrays or cases given on the command line, else generated ones."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.fixtures.arrays import read_npz
+from ci_parity.fixtures.arrays import read_npy, read_npz
 from ci_parity.fixtures.generate import generate_cases
 from ci_parity.fixtures.signature import Signature
 from ci_parity.fixtures.store import open_fixtures, read_inputs
@@ -22,7 +23,7 @@ def collect(
     """Return the inputs as exchange files.
 
     Args:
-        sources: `.npz` files, one case each, or folders of cases in the ONNX test layout.
+        sources: `.npz` or `.npy` files, one case each, or folders of cases in the ONNX test layout.
         signature: of the baseline's model; its inputs must all be given.
         dims: sizes for symbolic dimensions of generated inputs.
         folder: where the exchange files go.
@@ -31,7 +32,22 @@ def collect(
         cases = generate_cases(signature, dims, GENERATED_CASES, SEED)
         return write_inputs(cases, folder, source="generated")
     given = (case for source in sources for case in _cases(source, signature))
-    return write_inputs(given, folder, source="given")
+    return write_inputs(_named_apart(given), folder, source="given")
+
+
+def _named_apart(
+    cases: Iterable[tuple[str, Mapping[str, Value]]],
+) -> Iterator[tuple[str, Mapping[str, Value]]]:
+    """Yield the cases with a number behind a name that was there before."""
+    seen: set[str] = set()
+    for name, values in cases:
+        unique = next(
+            candidate
+            for candidate in itertools.chain([name], (f"{name}-{n}" for n in itertools.count(2)))
+            if candidate not in seen
+        )
+        seen.add(unique)
+        yield unique, values
 
 
 def _cases(source: Path, signature: Signature) -> Iterator[tuple[str, Mapping[str, Value]]]:
@@ -40,7 +56,7 @@ def _cases(source: Path, signature: Signature) -> Iterator[tuple[str, Mapping[st
         for case in fixtures.cases:
             yield case.name, read_inputs(case, signature)
         return
-    values = read_npz(source)
+    values = _arrays(source, signature)
     known = {port.name for port in signature.inputs}
     missing = [port.name for port in signature.required if port.name not in values]
     extra = [name for name in values if name not in known]
@@ -51,3 +67,17 @@ def _cases(source: Path, signature: Signature) -> Iterator[tuple[str, Mapping[st
             remedy=f"name the arrays {', '.join(sorted(known))}",
         )
     yield source.stem, values
+
+
+def _arrays(source: Path, signature: Signature) -> Mapping[str, Value]:
+    """Read an `.npz` by its names, or an `.npy` for the only input the model requires."""
+    if source.suffix != ".npy":
+        return read_npz(source, signature)
+    if len(signature.required) != 1:
+        raise EvidenceError(
+            f"the model requires {len(signature.required)} inputs, an .npy holds one array",
+            where=str(source),
+            remedy="give an .npz with an array for each input",
+        )
+    (port,) = signature.required
+    return {port.name: read_npy(source, port)}

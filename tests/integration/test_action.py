@@ -7,11 +7,14 @@ test cache.
 """
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import docker
 import pytest
+import yaml
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.records.release import EntryKind, LogLine
@@ -36,6 +39,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.usefixtures("
 
 TEMPLATE = ROOT / "workflows" / "pull-request.yml"
 CACHE_IN_CONTAINER = Path("/var/cache/ci-parity")
+OWNER = 12345
 WORKFLOW = """\
 on: [pull_request, push]
 jobs:
@@ -43,15 +47,15 @@ jobs:
     runs-on: [self-hosted]
     steps:
       - uses: actions/checkout@v7
-      - run: chown -R 12345:12345 . "$HOME"
+      - run: chown -R OWNER:OWNER . "$HOME"
       - id: parity
         uses: ./
       - if: always()
         env: {REPORT: "${{ steps.parity.outputs.report }}"}
         run: |
-          find . "$HOME" ! -user 12345 -o ! -group 12345 > "$CI_PARITY_TEST_RECORD/foreign"
+          find . "$HOME" ! -user OWNER -o ! -group OWNER > "$CI_PARITY_TEST_RECORD/foreign"
           test -z "$REPORT" || cp -R "$(dirname "$REPORT")" "$CI_PARITY_TEST_RECORD/report"
-"""
+""".replace("OWNER", str(OWNER))
 
 
 @pytest.fixture
@@ -279,9 +283,7 @@ def test_deployment_below_the_root_of_a_shallow_checkout(
 ) -> None:
     """A monorepo, checked out one commit deep: the baseline is fetched, nothing is written to it."""
     options = "uses: ./\n        with: {working_directory: apps/reader, report_dir: out/parity}"
-    checkout = make_checkout(
-        tmp_path, WORKFLOW.replace("uses: ./", options), below="apps/reader"
-    )
+    checkout = make_checkout(tmp_path, WORKFLOW.replace("uses: ./", options), below="apps/reader")
     event = bump(checkout)
     shallow = checkout.shallow(tmp_path / "shallow")
     done = run(shallow, "pull_request", event, github)
@@ -289,3 +291,52 @@ def test_deployment_below_the_root_of_a_shallow_checkout(
     assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
     assert step.outputs["report"] == "apps/reader/out/parity/verdict.json"
     assert f"since commit {event['pull_request']['base']['sha'][:12]}" in step.summary
+
+
+def test_runner_s_own_mounts_instead_of_act_s(
+    tmp_path: Path, github: GitHubServer, docker_client: docker.DockerClient
+) -> None:
+    """With GitHub's mounts and variables, from what .dockerignore lets in: one verdict, no traces.
+
+    The paths and variables are those of actions/runner, ContainerActionHandler.cs.
+    """
+    checkout = make_checkout(tmp_path)
+    event = bump(checkout)
+    folders = {"workspace": checkout.root}
+    for name in ("home", "workflow", "file_commands"):
+        folders[name] = tmp_path / name
+        folders[name].mkdir()
+    (folders["workflow"] / "event.json").write_text(json.dumps(event), encoding="utf-8")
+    for folder in folders.values():
+        give_away(folder)
+    image, _ = docker_client.images.build(
+        path=str(ROOT), tag="ci-parity-tests/action", rm=True, forcerm=True
+    )
+    inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
+    environment = {f"INPUT_{name.upper()}": given["default"] for name, given in inputs.items()}
+    environment |= {
+        "INPUT_GITHUB_TOKEN": "write-token", "GITHUB_ACTIONS": "true", "CI": "true",
+        "HOME": "/github/home", "GITHUB_WORKSPACE": "/github/workspace",
+        "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": "/github/workflow/event.json",
+        "GITHUB_REPOSITORY": REPOSITORY, "GITHUB_API_URL": github.url, "GITHUB_RUN_ID": "1",
+        "GITHUB_OUTPUT": "/github/file_commands/output",
+        "GITHUB_STEP_SUMMARY": "/github/file_commands/summary",
+    }  # fmt: skip
+    mounts = {str(path): f"/github/{name}" for name, path in folders.items()}
+    mounts[str(cache_dir() / "action-environments")] = str(CACHE_IN_CONTAINER)
+    docker_client.containers.run(
+        image, environment=environment, working_dir="/github/workspace", network_mode="host",
+        volumes=[f"{source}:{target}" for source, target in mounts.items()], remove=True,
+    )  # fmt: skip
+    outputs = (folders["file_commands"] / "output").read_text(encoding="utf-8")
+    assert "\npass\n" in outputs
+    assert "PARITY PASS" in title(github.bodies()[0])
+    left = [*checkout.root.rglob("*"), *folders["home"].rglob("*")]
+    assert checkout.root / "ci-parity-report" / "verdict.json" in left
+    assert {(path.lstat().st_uid, path.lstat().st_gid) for path in left} == {(OWNER, OWNER)}
+
+
+def give_away(folder: Path) -> None:
+    """Make a folder and all in it another user's."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, OWNER, OWNER, follow_symlinks=False)

@@ -20,7 +20,13 @@ LOG_BRANCH = "ci-parity-log"
 BASELINE_RUNTIME = "onnxruntime==1.31.1"
 CANDIDATE_RUNTIME = "onnxruntime==1.32.0"
 # What a container action is made of; the rest of our repository is not its business.
-ACTION_PARTS = ("action.yml", "Dockerfile", "entrypoint.py", "requirements/runtime.txt", "ci_parity")
+ACTION_PARTS = (
+    "action.yml",
+    "Dockerfile",
+    "entrypoint.py",
+    "requirements/runtime.txt",
+    "ci_parity",
+)
 
 _CONFIG = f"""\
 version: 1
