@@ -26,7 +26,10 @@ from ci_parity.run.protocol import WorkerError, WorkerProcess
 from ci_parity.run.runtime import Launch
 
 PROTOCOL = 1
-_MAX_RESTARTS = 20
+# A model that crashes on every case is given up after 20 workers, one that hangs after three: each
+# of those has cost a whole time limit.
+_PATIENCE = 20
+_COST_OF_TIMEOUT = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +51,8 @@ class _Record:
     providers: tuple[str, ...] = ()
     cases: list[CaseRun] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
-    restarts: int = 0
+    lost: int = 0
+    spent: int = 0
 
 
 def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation:
@@ -63,8 +67,8 @@ def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation
             if load[0] is RunStatus.OK:
                 _run_cases(worker, job, inputs, waiting, folder, record, step)
             record.warnings.update(dict.fromkeys(worker.warnings()))
-        if record.restarts > _MAX_RESTARTS:
-            message = f"given up after {record.restarts} workers died"
+        if record.spent >= _PATIENCE:
+            message = f"given up after {record.lost} workers died or hung"
             record.cases.extend(_not_run(case, message) for case in waiting)
             break
     if not inputs.cases:
@@ -144,10 +148,12 @@ def _run_cases(
         except WorkerError as error:
             run = CaseRun(case=case.case, status=error.status, message=error.message)
             alive = error.alive
+            if not alive:
+                record.lost += 1
+                record.spent += _COST_OF_TIMEOUT if error.status is RunStatus.TIMEOUT else 1
         record.cases.append(run)
         step.advance()
         if not alive:
-            record.restarts += 1
             return
 
 

@@ -67,7 +67,7 @@ def github() -> Iterator[GitHubServer]:
 
 def run(
     checkout: Checkout, event_name: str, event: dict[str, Any], github: GitHubServer, *,
-    run_id: int = 1, token: str = "write-token", cache: Path | None = None,  # noqa: S107
+    run_id: int = 1, token: str = "write-token", cache: Path | None = None,
     workflow: Path | None = None,
 ) -> ActRun:  # fmt: skip
     """Run the checkout's workflow, or a given one; nothing in its folders may end up root's."""
@@ -233,7 +233,7 @@ def test_read_only_token_costs_the_comment_and_not_the_verdict(
 ) -> None:
     """A fork's token gets 403: the job passes, and a warning names the missing permission."""
     checkout = make_checkout(tmp_path, WORKFLOW)
-    done = run(checkout, "pull_request", bump(checkout), github, token="fork-token")  # noqa: S106
+    done = run(checkout, "pull_request", bump(checkout), github, token="fork-token")
     step = done.step("parity")
     assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
     assert github.count("POST", "/comments") == 1
@@ -281,7 +281,7 @@ def test_repository_without_a_config_needs_none(tmp_path: Path, github: GitHubSe
 def test_deployment_below_the_root_of_a_shallow_checkout(
     tmp_path: Path, github: GitHubServer
 ) -> None:
-    """A monorepo, checked out one commit deep: the baseline is fetched, nothing is written to it."""
+    """A monorepo, checked out one commit deep: the baseline is fetched from origin."""
     options = "uses: ./\n        with: {working_directory: apps/reader, report_dir: out/parity}"
     checkout = make_checkout(tmp_path, WORKFLOW.replace("uses: ./", options), below="apps/reader")
     event = bump(checkout)
@@ -293,7 +293,7 @@ def test_deployment_below_the_root_of_a_shallow_checkout(
     assert f"since commit {event['pull_request']['base']['sha'][:12]}" in step.summary
 
 
-def test_runner_s_own_mounts_instead_of_act_s(
+def test_mounts_and_variables_of_the_real_runner(
     tmp_path: Path, github: GitHubServer, docker_client: docker.DockerClient
 ) -> None:
     """With GitHub's mounts and variables, from what .dockerignore lets in: one verdict, no traces.
