@@ -3,6 +3,7 @@
 `check` is what the action runs; `diff` is the same path for two systems given on the command line.
 """
 
+import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.base.progress import Progress
 from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment, Policy, Target
+from ci_parity.detect.git import Repository
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.verdict import Verdict
 from ci_parity.release.store import ReleaseLog, open_log
@@ -182,6 +184,8 @@ def _diff_pair(options: DiffOptions) -> Pair:
 
 def _reproduce(options: CheckOptions, baseline: Baseline) -> tuple[str, ...]:
     words = ["ci-parity", "check", "--force"]
+    folder = Repository(folder=options.root).prefix().rstrip("/")
+    words += ["--root", folder] if folder else []
     words += ["--config", options.config] if options.config else []
     words += ["--base", baseline.source.commit] if baseline.source.commit else []
-    return (" ".join(words),)
+    return (shlex.join(words),)

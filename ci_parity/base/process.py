@@ -27,6 +27,8 @@ _RUNTIME_PREFIXES = (
 )  # fmt: skip
 # These let a model or a variable load code or configuration behind the contract's back.
 _NEVER = ("ORT_LOAD_CONFIG_FROM_MODEL",)
+# onnxruntime 1.29 and later report on the models they run unless told not to.
+_QUIET = {"ORT_DISABLE_TELEMETRY": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,7 @@ class Completed:
 
 def worker_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a process that runs a model: no secrets, no package settings."""
-    return _chosen(_PASSED, _RUNTIME_PREFIXES) | dict(extra or {})
+    return _chosen(_PASSED, _RUNTIME_PREFIXES) | _QUIET | dict(extra or {})
 
 
 def packaging_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

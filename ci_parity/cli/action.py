@@ -7,7 +7,7 @@ annotation, not a verdict.
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -39,8 +39,7 @@ def run_action(environ: Mapping[str, str] | None = None) -> int:
             return _prepare_and_run(environ)
         except CiParityError as error:
             click.echo(actions.annotation("error", str(error), title="CI Parity"))
-            message = str(error).replace("`", "'")
-            _summary(environ, (f"### ❌ CI Parity reached no verdict\n\n```\n{message}\n```\n",))
+            _summary(environ, (_no_verdict(error),))
             _outputs(environ, _NO_VERDICT)
             return error.exit_code
 
@@ -55,8 +54,23 @@ def _prepare_and_run(environ: Mapping[str, str]) -> int:
     ours = next((folder for folder in folders if not folder.exists()), report_dir)
     try:
         return _run(environ, context, inputs, root, report_dir)
+    except CiParityError as error:
+        _comment((_no_verdict(error),), context, inputs)
+        raise
     finally:
         hand_over(ours, owner_of=context.workspace)
+
+
+def _no_verdict(error: CiParityError) -> str:
+    message = str(error).replace("`", "'")
+    return f"### ❌ CI Parity reached no verdict\n\n```\n{message}\n```\n"
+
+
+def _comment(bodies: Sequence[str], context: GitHubContext, inputs: ActionInputs) -> str:
+    if not inputs.comment:
+        return ""
+    place = f"{inputs.working_directory}/{inputs.config}".rstrip("/")
+    return deliver.comment_on(bodies, place, context)
 
 
 @contextmanager
@@ -93,8 +107,8 @@ def _run(
     click.echo(actions.neutralise(text.render(done.verdict)), nl=False)
     for line in actions.annotations(done.verdict.findings):
         click.echo(line)
-    url = deliver.comment_on(done.verdict, context, origin) if inputs.comment else ""
-    about = markdown.summary(done.verdict, commit=origin.commit, run_url=origin.run_url)
+    about = markdown.comment(done.verdict, commit=origin.commit, run_url=origin.run_url)
+    url = _comment(about, context, inputs)
     _summary(environ, about)
     _outputs(
         environ,

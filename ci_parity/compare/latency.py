@@ -29,8 +29,10 @@ def compare_latency(
     A regression is shown only when the whole interval lies above the allowed growth, a pass only
     when it lies below; between the two, or with fewer than two sessions, it is inconclusive.
     """
-    if len(observed.sessions) < 2:
+    durations = all(_durations(session) for session in observed.sessions)
+    if len(observed.sessions) < 2 or not durations:
         reason = observed.failure or "fewer than two sessions were timed"
+        reason = reason if durations else "a worker reported samples that are no durations"
         return None, _finding(
             subject, Outcome.INCONCLUSIVE, f"latency not measured: {reason}", policy
         )
@@ -77,6 +79,12 @@ def _finding(
         remedy="" if outcome is Outcome.PASS else "rerun on an idle runner, or look at the change",
         advisory=not policy.enforce,
     )
+
+
+def _durations(session: LatencySession) -> bool:
+    """Whether every block has samples, all of them longer than nothing."""
+    blocks = [block for pair in session.pairs for block in (pair.baseline_ns, pair.candidate_ns)]
+    return bool(blocks) and all(len(block) > 1 and min(block) > 0 for block in blocks)
 
 
 def _estimate(session: LatencySession) -> float:

@@ -220,9 +220,14 @@ def _floats(
 
 
 def _required(rule: Rule, m: metrics.FloatMetrics) -> float | None:
-    """The leading number that would just have passed; None where none would have."""
+    """The leading number that would just have passed; None where none would have.
+
+    Where the limit is 0 there is nothing to scale: then it is the `atol` that would have passed.
+    """
     if m.nonfinite:
         return None
+    if not rule.leading:
+        return _finite(m.max_abs)
     return _finite(rule.leading * m.excess) if m.excess else 0.0
 
 

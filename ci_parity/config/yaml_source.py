@@ -1,9 +1,10 @@
 """YAML text to plain JSON values that remember their lines; refuses what two readers could misread.
 
 Tags, duplicate keys, keys that are not text, aliases that grow without bound and values JSON does
-not have (dates, binary, NaN) are refused.
+not have (dates, binary, NaN, integers no double holds) are refused.
 """
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
 _MAX_BYTES = 1024 * 1024
 _MAX_NODES = 100_000
 _MAX_DEPTH = 50
-_SCIENTIFIC = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+")
+_MAX_INTEGER = 2**53 - 1
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SCIENTIFIC = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)[eE][-+]?[0-9]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +49,7 @@ def parse(text: str, *, where: str) -> Document:
     if len(text) > _MAX_BYTES:
         raise ConfigError("the file is larger than 1 MiB", where=where)
     try:
+        _refuse_tags(text, where)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         reader = _Reader(where)
         value = reader.read(node, ()) if node is not None else {}
@@ -54,6 +58,19 @@ def parse(text: str, *, where: str) -> Document:
     if not isinstance(value, dict):
         raise ConfigError("the file is not a mapping of keys to values", where=where)
     return Document(where=where, value=value, lines=reader.lines)
+
+
+def _refuse_tags(text: str, where: str) -> None:
+    import yaml
+
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+            continue
+        if event.tag is not None:
+            line = event.start_mark.line + 1 if event.start_mark else 1
+            raise ConfigError(
+                f"the tag {event.tag!r} has no place here; leave it out", where=f"{where}:{line}"
+            )
 
 
 class _Reader:
@@ -88,23 +105,31 @@ class _Reader:
         return result
 
     def _scalar(self, node: "yaml.Node") -> Any:  # noqa: ANN401 - a JSON scalar
-        import math
-
-        import yaml
-
         kinds = ("str", "int", "float", "bool", "null")
         if node.tag not in {f"tag:yaml.org,2002:{kind}" for kind in kinds}:
             raise self._error(
                 node, f"a value of type {node.tag.rpartition(':')[2]} has no place here"
             )
-        loader = yaml.SafeLoader("")
-        try:
-            value = _number(node) or loader.construct_object(node)
-        finally:
-            loader.dispose()
+        number = _number(node)
+        value = self._constructed(node) if number is None else number
         if isinstance(value, float) and not math.isfinite(value):
             raise self._error(node, f"{value} is not a number a config may hold")
+        if isinstance(value, int) and abs(value) > _MAX_INTEGER:
+            raise self._error(node, "an integer beyond 2^53 - 1 is not read alike everywhere")
+        if isinstance(value, str) and _SURROGATE.search(value):
+            raise self._error(node, "the text is not Unicode: half a character is escaped in it")
         return value
+
+    def _constructed(self, node: "yaml.Node") -> Any:  # noqa: ANN401 - a JSON scalar
+        import yaml
+
+        loader = yaml.SafeLoader("")
+        try:
+            return loader.construct_object(node)
+        except ValueError:
+            raise self._error(node, "no value: the number has too many digits") from None
+        finally:
+            loader.dispose()
 
     def _error(self, node: "yaml.Node", what: str) -> ConfigError:
         return ConfigError(what, where=f"{self._where}:{node.start_mark.line + 1}")

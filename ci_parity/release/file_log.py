@@ -82,7 +82,7 @@ class FileLog:
         from filelock import FileLock, Timeout
 
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._make_folder()
             with FileLock(self._lock, timeout=_LOCK_TIMEOUT_S):
                 return self._append(entry)
         except Timeout as error:
@@ -115,6 +115,14 @@ class FileLog:
             _add(self._path, placement.addition)
         self._hand_over(self._path, self._lock)
         return placement.line
+
+    def _make_folder(self) -> None:
+        """Make the folders above the log; those that are new belong to the owner of the old one."""
+        new = [folder for folder in self._path.parents if not folder.exists()]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        if new:
+            with contextlib.suppress(OSError):
+                hand_over(new[-1], owner_of=new[-1].parent)
 
     def _set_aside(self, data: bytes, end: int) -> None:
         """Move a torn piece to a file of its own before the log is cut back to its whole lines."""

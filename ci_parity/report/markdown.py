@@ -1,4 +1,4 @@
-"""The pull-request comment and the job summary: the verdict first, then the evidence, folded.
+"""The pull-request comment, also the job summary: the verdict first, then the evidence, folded.
 
 `comment` returns a ladder from the fullest text to the shortest; whoever publishes takes the first
 that is accepted. Every rung carries the verdict line.
@@ -33,11 +33,6 @@ def comment(verdict: Verdict, *, commit: str = "", run_url: str = "") -> tuple[s
         _join(*_head(verdict), *_problems(verdict, _FEW_FAILURES), foot),
         _join(_title(verdict), foot),
     )
-
-
-def summary(verdict: Verdict, *, commit: str = "", run_url: str = "") -> tuple[str, ...]:
-    """Return the job summary: the same ladder, since a reader may see only one of them."""
-    return comment(verdict, commit=commit, run_url=run_url)
 
 
 def _head(verdict: Verdict) -> Iterator[str]:

@@ -5,7 +5,7 @@ Publishing never changes a verdict: what cannot be delivered is said, not hidden
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,19 +58,21 @@ def json_bytes(document: Mapping[str, object]) -> bytes:
     return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
-def comment_on(verdict: Verdict, context: GitHubContext, origin: Origin) -> str:
+def comment_on(bodies: Sequence[str], place: str, context: GitHubContext) -> str:
     """Update the pull request's one comment; return its address, empty when there was no way.
 
     A token that may not write (a fork's, say) costs the comment, never the verdict.
+
+    Args:
+        bodies: the comment, a ladder from the fullest text to the shortest.
+        place: folder and config of the deployment, which tell two comments apart; known before a
+            config can be read, so that a run that fails there replaces the verdict of the last one.
+        context: the run and its pull request.
     """
     if context.pull_request is None:
         return ""
-    bodies = markdown.comment(verdict, commit=origin.commit, run_url=origin.run_url)
     marker = Marker(
-        id=verdict.deployment,
-        run=context.run_id,
-        attempt=context.run_attempt,
-        sha=origin.commit,
+        id=place, run=context.run_id, attempt=context.run_attempt, sha=context.head_sha or ""
     )
     try:
         client = RestClient(context.api_url, context.token)

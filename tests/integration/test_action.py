@@ -207,7 +207,8 @@ def test_default_branch_is_recorded_other_branches_are_not(
 
     checkout.branch("main-of-tomorrow")
     checkout.commit("start")
-    run(checkout, "push", checkout.push_event(before), github, run_id=3)
+    aside = run(checkout, "push", checkout.push_event(before), github, run_id=3)
+    assert result(aside.step("parity")) == ("failure", 1, "fail"), aside.log
     assert len(released(checkout)) == 2
     assert github.bodies() == []
 

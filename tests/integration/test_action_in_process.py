@@ -214,3 +214,17 @@ def test_a_config_error_reaches_summary_and_outputs(runner: Runner) -> None:
 def test_inputs_do_not_leave_the_workspace(runner: Runner, name: str) -> None:
     """A folder outside the workspace is refused."""
     assert runner.pull_request(**{name: "../elsewhere"}) == 2
+
+
+def test_a_run_without_a_verdict_replaces_the_old_comment(
+    runner: Runner, server: GitHubServer
+) -> None:
+    """A later push that breaks the config leaves no stale pass on the pull request."""
+    assert runner.pull_request() == 0
+    runner.repository.replace("ci-parity.yml", "fixtures: fixtures", "fixtuers: fixtures")
+    runner.repository.commit("typo")
+    assert runner.pull_request() == 2
+    (body,) = server.bodies()
+    assert "PARITY PASS" not in body
+    assert "reached no verdict" in body
+    assert "did you mean 'fixtures'?" in body

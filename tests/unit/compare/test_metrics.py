@@ -196,8 +196,9 @@ def test_ulp_counts_neighbours_of_wide_types(start: float, steps: int, dtype: An
     """So many calls of `nextafter` away, across zero and through the subnormal numbers."""
     here = np.array([start], dtype)
     there = here.copy()
-    for _ in range(abs(steps)):
-        there = np.nextafter(there, dtype(math.copysign(np.inf, steps)))
+    with np.errstate(over="ignore"):
+        for _ in range(abs(steps)):
+            there = np.nextafter(there, dtype(math.copysign(np.inf, steps)))
     assume(np.isfinite(there).all())
     assert measured(here, there).max_ulp == float(abs(steps))
 
