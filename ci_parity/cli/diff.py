@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +21,14 @@ Examples:
 """
 
 
+_WORDS = f"{__name__}.words"
+
+
 class _Diff(click.Command):
     """A command whose `--inputs` takes all the arrays and folders that follow it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_WORDS] = list(args)
         return super().parse_args(ctx, spread_inputs(args))
 
 
@@ -139,7 +142,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - click hands options over by 
         policy=_policy(given),
         inputs=given["inputs"],
         dims=_dims(given["dims"]),
-        reproduce=shlex.join(["ci-parity", *sys.argv[1:]]),
+        reproduce=shlex.join(["ci-parity", "diff", *click.get_current_context().meta[_WORDS]]),
     )
     verdict = diff(options, show_progress())
     if given["json_path"] != "-":

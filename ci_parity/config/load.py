@@ -144,7 +144,9 @@ def _by_path(error: "ValidationError") -> list[str]:
 def _explain(error: "ValidationError", document: Document) -> Iterator[str]:
     """Yield one line a problem: place, JSON path, what is wrong, and the likely fix."""
     if error.validator == "anyOf" and error.context:
-        error = max(error.context, key=lambda inner: len(inner.absolute_path))
+        for inner in _closest(error):
+            yield from _explain(inner, document)
+        return
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties" and isinstance(error.instance, dict):
         known = list(_rule_of(error).get("properties", {}))
@@ -155,6 +157,21 @@ def _explain(error: "ValidationError", document: Document) -> Iterator[str]:
             yield f"{place}: {_json_path(path)}: unknown key {key!r}; {hint}"
         return
     yield f"{document.place(path)}: {_json_path(path)}: {_shortened(error.message)}"
+
+
+def _closest(error: "ValidationError") -> list["ValidationError"]:
+    """Return the problems of the alternative whose type the value has, else of the first one."""
+    alternatives: dict[object, list[ValidationError]] = {}
+    for inner in error.context or ():
+        alternatives.setdefault(inner.relative_schema_path[0], []).append(inner)
+    fitting = [
+        found
+        for found in alternatives.values()
+        if not any(
+            inner.validator in {"const", "type"} and not inner.relative_path for inner in found
+        )
+    ]
+    return (fitting or list(alternatives.values()))[0]
 
 
 def _rule_of(error: "ValidationError") -> Mapping[str, Any]:
@@ -170,9 +187,11 @@ def _shortened(message: str) -> str:
 
 
 def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain JSON
-    """Return `value` with the schema's defaults filled in, at every depth."""
+    """Return `value` with the schema's defaults filled in at every depth, and 2.0 as an integer."""
     if "$ref" in rule:
         rule = {**_referenced(rule["$ref"]), **{k: v for k, v in rule.items() if k != "$ref"}}
+    if rule.get("type") == "integer":
+        return int(value)
     if not isinstance(value, dict):
         return value
     properties = rule.get("properties", {})

@@ -25,17 +25,17 @@ def starter_config(
             "# Every key: docs/config.md. The model as it is now:",
             *described,
             "version: 1",
-            f"deployment: {name}",
+            f"deployment: {_quoted(name)}",
             "variants:",
             "  exported:",
-            f"    path: {json.dumps(path)}",
+            f"    path: {_quoted(path)}",
             "targets:",
             "  cpu:",
             "    # The runtime production uses; an update bot changes it in a pull request.",
-            f"    runtime: {json.dumps(runtime)}",
+            f"    runtime: {_quoted(runtime)}",
             "    provider: CPUExecutionProvider",
             "# Stored inputs, with the outputs of the system the model was made from.",
-            f"fixtures: {json.dumps(fixtures)}",
+            f"fixtures: {_quoted(fixtures)}",
             "policy:",
             "  # ladder: by element type. Or explicit: {rtol: 1e-4, atol: 1e-6}.",
             "  tolerance: ladder",
@@ -51,4 +51,10 @@ def starter_config(
 
 
 def _comment(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _quoted(text: str) -> str:
+    """Return text in double quotes, with the escapes of YAML where a character does not print."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
