@@ -16,7 +16,7 @@ from ci_parity.config.model import Deployment
 _SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages"}
 _MAX_FOLDERS = 20_000
 _REQUIREMENT_FILES = ("requirements.txt", "requirements.lock", "requirements/runtime.txt")
-_PIN = re.compile(r"^(onnxruntime(?:-[a-z]+)?)==([0-9A-Za-z.!+-]+)\s*(?:[;#\\\\]|$)", re.MULTILINE)
+_PIN = re.compile(r"^(onnxruntime(?:-[a-z]+)?)==([0-9A-Za-z.!+-]+)\s*(?:[;#\\]|--|$)", re.MULTILINE)
 _NEXT_STEP = f"""\
 put the model in the ONNX test layout, or write a config:
       models/mymodel/model.onnx

@@ -167,9 +167,7 @@ def _closest(error: "ValidationError") -> list["ValidationError"]:
     fitting = [
         found
         for found in alternatives.values()
-        if not any(
-            inner.validator in {"const", "type"} and not inner.relative_path for inner in found
-        )
+        if all(inner.relative_path or inner.validator not in {"const", "type"} for inner in found)
     ]
     return (fitting or list(alternatives.values()))[0]
 

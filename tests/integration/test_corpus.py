@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from tests.corpus.catalogue import Case, cases
-from tests.corpus.command import Result, diff, lacks_wheels
+from tests.integration.support.diff_command import Result, diff, lacks_wheels
 
 pytestmark = [
     pytest.mark.network,

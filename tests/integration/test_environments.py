@@ -17,7 +17,7 @@ from ci_parity.records.values import ValueRecord, read_value, write_value
 from ci_parity.run.environments import Environment, provide
 from ci_parity.run.protocol import WorkerProcess
 from ci_parity.run.runtime import prepare
-from tests.corpus.command import environments, lacks_wheels
+from tests.integration.support.diff_command import environments, lacks_wheels
 from tests.support.models import save_linear
 
 pytestmark = pytest.mark.network

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.corpus.command import diff, lacks_wheels
+from tests.integration.support.diff_command import diff, lacks_wheels
 from tests.integration.support.published_models import (
     PublishedModel,
     perturbed,

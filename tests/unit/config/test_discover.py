@@ -142,6 +142,8 @@ def test_a_link_in_a_circle_is_not_followed(tmp_path: Path) -> None:
         ("onnxruntime==1.32.0\n", "onnxruntime==1.32.0"),
         ("numpy\nonnxruntime-gpu==1.20.1 \\\n    --hash=sha256:00\n", "onnxruntime-gpu==1.20.1"),
         ("onnxruntime==1.32.0 ; python_version < '4'  # pin\r\n", "onnxruntime==1.32.0"),
+        ("onnxruntime==1.32.0 --hash=sha256:00\n", "onnxruntime==1.32.0"),
+        ("onnxruntime==1.32.0#egg\n", "onnxruntime==1.32.0"),
         ("onnxruntime==1.32.0\nonnxruntime==1.32.0\n", "onnxruntime==1.32.0"),
         ("onnxruntime==1.32.0\nonnxruntime==1.31.0\n", "current"),
         ("onnxruntime==1.32.0\nonnxruntime-gpu==1.32.0\n", "current"),

@@ -1,8 +1,6 @@
 import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -265,7 +263,6 @@ def test_an_unknown_variant_without_a_likely_one_lists_what_there_is(tmp_path: P
         "qnn_context_cache_path",
         "load_config_File",
         "model_PATH",
-        "mlas..",
         "with space",
         "",
     ],
@@ -273,9 +270,6 @@ def test_an_unknown_variant_without_a_likely_one_lists_what_there_is(tmp_path: P
 def test_provider_options_that_touch_files_or_code_are_refused(tmp_path: Path, option: str) -> None:
     """What a pull request may set must not make a runner read, write or load."""
     words = "{provider_options: {" + json.dumps(option) + ': "1"}}'
-    if option == "mlas..":
-        load_deployment(written(tmp_path, with_target(words)))
-        return
     assert "does not match" in refusal(tmp_path, with_target(words)).what
 
 
@@ -372,9 +366,9 @@ def test_parts_given_on_the_command_line_obey_the_same_rules() -> None:
 
 def test_a_part_is_not_changed_by_its_defaults() -> None:
     """What was given stays as it was given."""
-    given: Mapping[str, Any] = {"latency": {"pairs": 3}}
-    policy(given)
-    assert given == {"latency": {"pairs": 3}}
+    words = {"latency": {"pairs": 3}}
+    policy(words)
+    assert words == {"latency": {"pairs": 3}}
     assert schema()["$defs"]["policy"]["properties"]["latency"]["default"] == {}
 
 
