@@ -24,6 +24,7 @@ from ci_parity.run.runtime import prepare_all
 from ci_parity.stages import assemble, inputs_for_diff
 from ci_parity.stages.identify import (
     Baseline,
+    History,
     detect_changes,
     find_baseline,
     fixtures_of,
@@ -36,11 +37,16 @@ from ci_parity.stages.suite import Pair, fixture_inputs, run_pairs, stored_refer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
-    """What a `check` is told: the repository, the config if not the usual one, the base commit."""
+    """What a `check` is told: the repository, the config if not the usual one, the base commit.
+
+    `base` is empty for the merge base with the default branch. `no_base` says why there can be
+    none, as on a schedule or after a force-push; then only the release log can be the baseline.
+    """
 
     root: Path
     config: str = ""
     base: str = ""
+    no_base: str = ""
     log: str = ""
     force: bool = False
 
@@ -89,9 +95,8 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
     with tempfile.TemporaryDirectory(prefix="ci-parity-") as scratch:
         work = Path(scratch)
         lines = log.read() if log else ()
-        baseline = find_baseline(
-            deployment, options.config, identities, lines, options.base, work / "baseline"
-        )
+        history = History(config=options.config, base=options.base, no_base=options.no_base)
+        baseline = find_baseline(deployment, history, identities, lines, work / "baseline")
         changes = detect_changes(baseline, identities, force=options.force)
         if not changes.must_run:
             verdict = assemble.unchanged(deployment, changes, sha256_bytes(manifest))

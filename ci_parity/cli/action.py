@@ -94,8 +94,8 @@ def _run(
     report_dir: Path,
 ) -> int:  # fmt: skip
     options = CheckOptions(
-        root=root, config=inputs.config, base=context.base_sha or "", log=inputs.log,
-        force=inputs.force,
+        root=root, config=inputs.config, base=context.base_sha or "", no_base=_no_base(context),
+        log=inputs.log, force=inputs.force,
     )  # fmt: skip
     done = check(options, PlainProgress())
     origin = deliver.Origin(
@@ -120,6 +120,15 @@ def _run(
         },
     )
     return _record(done, context, inputs, origin)
+
+
+def _no_base(context: GitHubContext) -> str:
+    """Say why this event has no base commit to compare with; empty where it has one."""
+    if context.forced:
+        return "the branch was force-pushed: what it replaced is no baseline"
+    if context.base_sha is None:
+        return f"the event {context.event_name} names no base commit"
+    return ""
 
 
 def _record(

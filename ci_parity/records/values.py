@@ -57,7 +57,7 @@ class ValueRecord:
     dtype: str = ""
     shape: tuple[int, ...] = ()
     file: str = ""
-    items: tuple["ValueRecord", ...] = ()
+    items: "tuple[ValueRecord, ...]" = ()
 
 
 def numpy_dtype(dtype: str) -> "np.dtype[np.generic]":

@@ -49,18 +49,31 @@ def identities_of(deployment: Deployment, fixtures: FixtureSet) -> tuple[Identit
     return identify(deployment, runtimes, fixtures.digest)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class History:
+    """Where in git the baseline may be.
+
+    `config` is the config file as given, read again in the baseline's tree. `base` is the base
+    commit or revision, empty for the merge base with the default branch; `no_base` says why git has
+    none.
+    """
+
+    config: str = ""
+    base: str = ""
+    no_base: str = ""
+
+
 def find_baseline(
-    deployment: Deployment, config: str, identities: Sequence[Identity],
-    log: Sequence[LogLine], base: str, scratch: Path,
+    deployment: Deployment, history: History, identities: Sequence[Identity],
+    log: Sequence[LogLine], scratch: Path,
 ) -> Baseline:  # fmt: skip
     """Return the last validated state from the release log, else that of the base commit.
 
     Args:
         deployment: the candidate.
-        config: the config file as given, read again in the baseline's tree.
+        history: where in git the baseline may be.
         identities: the candidate's.
         log: the lines of the release log, empty without one.
-        base: the base commit or revision; empty means the merge base with the default branch.
         scratch: an empty folder for the baseline's tree.
     """
     lines = {
@@ -72,8 +85,8 @@ def find_baseline(
     }  # fmt: skip
     found = {key: line for key, line in lines.items() if line is not None}
     if found:
-        return _from_log(deployment, config, identities, found, scratch)
-    return _from_history(deployment, config, identities, base, scratch)
+        return _from_log(deployment, history.config, identities, found, scratch)
+    return _from_history(deployment, history, identities, scratch)
 
 
 def detect_changes(baseline: Baseline, identities: Sequence[Identity], *, force: bool) -> ChangeSet:
@@ -132,10 +145,12 @@ def _recorded_model(trees: "Trees", config: str, commit: str, identity: Identity
 
 
 def _from_history(
-    deployment: Deployment, config: str, identities: Sequence[Identity], base: str, scratch: Path
+    deployment: Deployment, history: History, identities: Sequence[Identity], scratch: Path
 ) -> Baseline:
     """Take the deployment as it was at the base commit; without one there is no baseline."""
-    repository = Repository(folder=deployment.root)
+    if history.no_base:
+        return _nothing(history.no_base)
+    repository, base = Repository(folder=deployment.root), history.base
     if not repository.exists():
         return _nothing("not a git repository, and no release log")
     commit = (repository.resolve(base) or base) if base else repository.merge_base()
@@ -143,7 +158,8 @@ def _from_history(
         return _nothing("no default branch and no release log to compare with")
     label = f"commit {commit[:12]}"
     try:
-        before = find_deployment(Trees(repository=repository, scratch=scratch).at(commit), config)
+        tree = Trees(repository=repository, scratch=scratch).at(commit)
+        before = find_deployment(tree, history.config)
         found = identities_of(before, fixtures_of(before))
     except ConfigError as error:
         return _nothing(f"no deployment at {label}: {error.what.splitlines()[0]}")

@@ -228,3 +228,16 @@ def test_a_run_without_a_verdict_replaces_the_old_comment(
     assert "PARITY PASS" not in body
     assert "reached no verdict" in body
     assert "did you mean 'fixtures'?" in body
+
+
+@pytest.mark.parametrize("name", ["schedule", "workflow_dispatch"])
+def test_an_event_without_a_base_runs_everything(
+    runner: Runner, repository: UserRepository, name: str
+) -> None:
+    """HEAD is not compared with itself: without a log the references decide."""
+    event = {"repository": {"full_name": "acme/models", "default_branch": "main"}}
+    repository.git("checkout", "--quiet", "main")
+    assert runner.start(name, event, "write-token", {}, ref="refs/heads/main") == 0
+    report = json.loads((repository.root / runner.outputs()["report"]).read_text())
+    assert report["ran"] is True
+    assert name in report["changes"]["source"]["reason"]

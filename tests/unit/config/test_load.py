@@ -398,7 +398,7 @@ def test_the_starter_config_loads(tmp_path: Path, model: str, ports: list[str]) 
     assert found.targets == (Target(name="cpu", runtime="onnxruntime==1.32.0"),)
 
 
-@given(st.text(st.characters(min_codepoint=0x20), min_size=1, max_size=30))
+@given(st.text(st.characters(min_codepoint=0x20, codec="utf-8"), min_size=1, max_size=30))
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_starter_config_keeps_any_path(tmp_path: Path, name: str) -> None:
     """Quotes, colons, emoji and invisible characters in a path come back as they were."""
