@@ -25,8 +25,9 @@ _PACKAGING_PREFIXES = ("UV_", "PIP_")
 _RUNTIME_PREFIXES = (
     "ORT_", "OMP_", "MKL_", "OPENBLAS_", "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "KMP_",
 )  # fmt: skip
-# These let a model or a variable load code or configuration behind the contract's back.
-_NEVER = ("ORT_LOAD_CONFIG_FROM_MODEL",)
+# Whatever starts like this stays here, listed or not: the first lets a model bring configuration
+# behind the contract's back, the others are secrets that installing needs no more than running.
+_NEVER = ("ORT_LOAD_CONFIG_FROM_MODEL", "UV_PUBLISH_")
 # onnxruntime 1.29 and later report on the models they run unless told not to.
 _QUIET = {"ORT_DISABLE_TELEMETRY": "1"}
 
@@ -61,7 +62,7 @@ def _chosen(names: Sequence[str], prefixes: Sequence[str]) -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if (name in names or name.startswith(tuple(prefixes))) and name not in _NEVER
+        if (name in names or name.startswith(tuple(prefixes))) and not name.startswith(_NEVER)
     }
 
 
@@ -124,11 +125,19 @@ def spawn(
         ) from error
 
 
+def wait(process: subprocess.Popen[bytes], *, timeout_s: float) -> int | None:
+    """Return a spawned program's exit status, None when it does not end in `timeout_s` seconds."""
+    try:
+        return process.wait(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def kill_tree(process: subprocess.Popen[bytes]) -> None:
-    """End a spawned program and all it started; a program that is gone already is fine."""
+    """End a spawned program and all it started, also where the program itself is gone already."""
     if sys.platform == "win32":
         process.kill()
     else:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
     process.wait()

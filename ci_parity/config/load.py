@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import ConfigError
 from ci_parity.config.model import (
+    Converter,
     Deployment,
     LatencyPolicy,
     Policy,
@@ -92,6 +93,7 @@ def target(name: str, value: Mapping[str, Any]) -> Target:
         provider=raw["provider"],
         provider_options=raw["provider_options"],
         session_options=raw["session_options"],
+        runs_on=tuple(raw["runs_on"]),
         variants=tuple(raw.get("variants", ())),
     )
 
@@ -211,12 +213,21 @@ def _referenced(reference: str) -> Mapping[str, Any]:
 
 def _variant(name: str, raw: Mapping[str, Any], root: Path) -> Variant:
     place = f"$.variants.{name}"
-    recipe = raw.get("optimization")
+    recipe, converter = raw.get("optimization"), raw.get("converter")
     return Variant(
         name=name,
         path=_inside(root, raw["path"], f"{place}.path"),
         made_from=raw.get("from", ""),
+        converter=_converter(converter, root, f"{place}.converter") if converter else None,
         optimization=_inside(root, recipe, f"{place}.optimization") if recipe else None,
+    )
+
+
+def _converter(raw: Mapping[str, Any], root: Path, place: str) -> Converter:
+    requires = raw.get("requires")
+    return Converter(
+        requires=_inside(root, requires, f"{place}.requires") if requires else None,
+        command=tuple(raw.get("command", ())),
     )
 
 

@@ -8,12 +8,21 @@ from ci_parity.base.canonical import Json, canonical_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Converter:
+    """What made a variant: the file that pins its packages and its command, which is never run."""
+
+    requires: Path | None = None
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """One model file of the chain; paths are absolute, `made_from` names another variant."""
 
     name: str
     path: Path
     made_from: str = ""
+    converter: Converter | None = None
     optimization: Path | None = None
 
 
@@ -29,6 +38,7 @@ class Target:
     provider: str = "CPUExecutionProvider"
     provider_options: Mapping[str, str] = field(default_factory=dict)
     session_options: Mapping[str, Json] = field(default_factory=dict)
+    runs_on: tuple[str, ...] = ("self-hosted",)
     variants: tuple[str, ...] = ()
 
     @property

@@ -3,7 +3,7 @@
 import enum
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
 from ci_parity.base.errors import EvidenceError
@@ -45,11 +45,29 @@ def from_bytes(kind: type[Record], data: bytes, *, where: str) -> Record:
 def _converter() -> Any:  # noqa: ANN401 - cattrs' converter is generic over everything
     from cattrs import Converter
 
-    converter = Converter(forbid_extra_keys=True)
+    converter: Any = Converter(forbid_extra_keys=True)
     for scalar in (str, int, bool, float):
         converter.register_structure_hook(scalar, _exactly(scalar))
+    converter.register_structure_hook_factory(_is_tuple, _list_of)
     converter.register_unstructure_hook(enum.Enum, lambda member: member.value)
     return converter
+
+
+def _is_tuple(kind: object) -> bool:
+    origin: object = get_origin(kind)
+    return origin is tuple
+
+
+def _list_of(kind: Any, converter: Any) -> Callable[[object, type], object]:  # noqa: ANN401
+    """Structure `tuple[X, ...]` from a list alone: text and objects can be iterated too."""
+    item = get_args(kind)[0]
+
+    def structure(value: object, _: type) -> object:
+        if not isinstance(value, list):
+            raise TypeError(f"expected list, got {type(value).__name__}")
+        return tuple(converter.structure(part, item) for part in value)
+
+    return structure
 
 
 def _exactly(scalar: type) -> Callable[[object, type], object]:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 from ci_parity.base.canonical import parse_strict
 from ci_parity.base.errors import EvidenceError
@@ -143,24 +143,43 @@ def _read_map(record: ValueRecord, folder: Path) -> Value:
     if len(record.items) != 2:
         raise EvidenceError("a map needs keys and values", where=record.name)
     keys, values = (read_value(item, folder) for item in record.items)
-    if not isinstance(keys, np.ndarray) or not isinstance(values, np.ndarray | list):
-        raise EvidenceError("a map needs a tensor of keys, and values", where=record.name)
+    if not _is_vector(keys) or not (isinstance(values, list) or _is_vector(values)):
+        raise EvidenceError("a map needs a row of keys and a row of values", where=record.name)
+    names = [item for item in np.asarray(keys).tolist() if type(item) in {str, int}]
+    if len(names) != len(keys) or len(set(names)) != len(names):
+        raise EvidenceError("a map's keys are distinct texts or integers", where=record.name)
     if len(keys) != len(values):
         raise EvidenceError("a map's keys and values do not pair up", where=record.name)
     items = [np.asarray(v) for v in values] if isinstance(values, np.ndarray) else values
-    return dict(zip(keys.tolist(), items, strict=True))
+    return dict(zip(names, items, strict=True))
+
+
+def _is_vector(value: Value) -> "TypeGuard[npt.NDArray[np.generic]]":
+    import numpy as np
+
+    return isinstance(value, np.ndarray) and value.ndim == 1
+
+
+def _file_of(record: ValueRecord, folder: Path) -> Path:
+    path = folder / record.file
+    try:
+        plain = bool(record.file) and Path(record.file).name == record.file
+        plain, present = plain and not path.is_symlink(), path.is_file()
+    except OSError:  # a name no file system has
+        plain, present = True, False
+    if not plain:
+        raise EvidenceError(f"tensor file {record.file!r} is not a plain name", where=record.name)
+    if not present:
+        raise EvidenceError(f"tensor file {record.file!r} is missing", where=record.name)
+    return path
 
 
 def _read_tensor(record: ValueRecord, folder: Path) -> Value:
     import numpy as np
 
-    path = folder / record.file
-    if not record.file or Path(record.file).name != record.file or path.is_symlink():
-        raise EvidenceError(f"tensor file {record.file!r} is not a plain name", where=record.name)
     if any(size < 0 for size in record.shape):
         raise EvidenceError(f"negative dimension in {record.shape}", where=record.name)
-    if not path.is_file():
-        raise EvidenceError(f"tensor file {record.file!r} is missing", where=record.name)
+    path = _file_of(record, folder)
     if record.dtype == "string":
         return _read_strings(record, path)
     dtype = numpy_dtype(record.dtype).newbyteorder("<")

@@ -172,14 +172,15 @@ def _run(
     try:
         outputs = _outputs(answer.get("outputs"))
         repeats = tuple(_outputs(again) for again in answer.get("repeats", ()))
-    except (EvidenceError, TypeError) as error:
+        duration_ms = float(answer.get("duration_ms", 0.0))
+    except (EvidenceError, TypeError, ValueError) as error:
         raise WorkerError(RunStatus.PROTOCOL, f"unreadable outputs: {error}", alive=True) from error
     run = CaseRun(
         case=case.case,
         status=RunStatus.OK,
         outputs=outputs,
         repeats=repeats,
-        duration_ms=float(answer.get("duration_ms", 0.0)),
+        duration_ms=duration_ms,
     )
     return run, _texts(answer.get("providers"))
 

@@ -9,7 +9,6 @@ import contextlib
 import json
 import queue
 import signal
-import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,9 @@ from ci_parity.records.observation import RunStatus
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 _KEPT_STDERR_BYTES = 64 * 1024
 _LAST_WORDS_LINES = 6
+_LAST_WORDS_WIDTH = 300
+_MAX_MESSAGE = 4000
+_GRACE_S = 5.0
 
 
 class WorkerError(Exception):
@@ -41,15 +43,14 @@ class WorkerProcess:
 
     def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> None:
         self._process = process.spawn(argv, env=env, cwd=cwd)
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._answers: queue.Queue[bytes] = queue.Queue(maxsize=2)
         self._stderr: collections.deque[bytes] = collections.deque()
-        self._readers = (
-            threading.Thread(target=self._read_answers, daemon=True),
-            threading.Thread(target=self._read_stderr, daemon=True),
-        )
+        pumps = (self._write_lines, self._read_answers, self._read_stderr)
+        self._pumps = tuple(threading.Thread(target=pump, daemon=True) for pump in pumps)
         self._stopping = threading.Event()
-        for reader in self._readers:
-            reader.start()
+        for pump in self._pumps:
+            pump.start()
         self._requests = 0
 
     def __enter__(self) -> Self:
@@ -67,12 +68,11 @@ class WorkerProcess:
         Raises:
             WorkerError: the worker answered with an error, died, hung or broke the protocol.
         """
+        if self._stopping.is_set():
+            raise WorkerError(RunStatus.CRASH, f"no worker is left for '{verb}'", alive=False)
         self._requests += 1
         line = json.dumps({"verb": verb, "id": self._requests, **payload}) + "\n"
-        assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            self._process.stdin.write(line.encode())
-            self._process.stdin.flush()
+        self._lines.put(line.encode())
         try:
             raw = self._answers.get(timeout=timeout_s)
         except queue.Empty:
@@ -80,7 +80,7 @@ class WorkerProcess:
             message = f"no answer to '{verb}' within {timeout_s:g} s{self._last_words()}"
             raise WorkerError(RunStatus.TIMEOUT, message, alive=False) from None
         if not raw:
-            raise self._death(verb)
+            raise self._death(verb, timeout_s)
         return self._decode(raw, verb)
 
     def warnings(self) -> tuple[str, ...]:
@@ -90,11 +90,12 @@ class WorkerProcess:
 
     def kill(self) -> None:
         """End the worker now; safe to call twice."""
-        self._stopping.set()
-        if self._process.poll() is None:
+        if not self._stopping.is_set():
+            self._stopping.set()
             process.kill_tree(self._process)
-        for reader in self._readers:
-            reader.join(timeout=5)
+            self._lines.put(None)
+        for pump in self._pumps:
+            pump.join(timeout=_GRACE_S)
         for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -105,20 +106,20 @@ class WorkerProcess:
             answer = parse_strict(raw, where=f"answer to '{verb}'")
         except EvidenceError:
             answer = None
-        if not isinstance(answer, dict) or answer.get("id") != self._requests:
+        ours = isinstance(answer, dict) and type(answer.get("ok")) is bool
+        if not isinstance(answer, dict) or not ours or answer.get("id") != self._requests:
             self.kill()
             shown = raw[:200].decode("utf-8", "replace").strip()
             message = f"the answer to '{verb}' is not the protocol's: {shown!r}"
             raise WorkerError(RunStatus.PROTOCOL, message, alive=False)
         if answer.get("ok") is not True:
-            message = str(answer.get("error", "no reason given"))
+            message = str(answer.get("error", "no reason given"))[:_MAX_MESSAGE]
             raise WorkerError(RunStatus.ERROR, message, alive=True)
         return answer
 
-    def _death(self, verb: str) -> WorkerError:
-        try:
-            code = self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
+    def _death(self, verb: str, timeout_s: float) -> WorkerError:
+        code = process.wait(self._process, timeout_s=min(timeout_s, _GRACE_S))
+        if code is None:
             self.kill()
             message = f"the worker closed its output during '{verb}'{self._last_words()}"
             return WorkerError(RunStatus.PROTOCOL, message, alive=False)
@@ -128,8 +129,19 @@ class WorkerProcess:
         return WorkerError(RunStatus.CRASH, message, alive=False)
 
     def _last_words(self) -> str:
-        words = self.warnings()[-_LAST_WORDS_LINES:]
+        words = [line[:_LAST_WORDS_WIDTH] for line in self.warnings()[-_LAST_WORDS_LINES:]]
         return "; last words: " + " | ".join(words) if words else ""
+
+    def _write_lines(self) -> None:
+        """Write in a thread of its own: a worker that reads nothing must not hold us up."""
+        stream = self._process.stdin
+        assert stream is not None
+        while (line := self._lines.get()) is not None:
+            try:
+                stream.write(line)
+                stream.flush()
+            except (OSError, ValueError):
+                return
 
     def _read_answers(self) -> None:
         stream = self._process.stdout
