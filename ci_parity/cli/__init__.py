@@ -17,10 +17,12 @@ from ci_parity.base.errors import CiParityError
 
 _COMMANDS = {
     "check": "ci_parity.cli.check",
+    "detect": "ci_parity.cli.detect",
     "diff": "ci_parity.cli.diff",
     "fixtures": "ci_parity.cli.fixtures",
     "init": "ci_parity.cli.init",
     "log": "ci_parity.cli.log",
+    "plan": "ci_parity.cli.plan",
 }
 _INTERRUPTED = 130
 

@@ -49,7 +49,7 @@ def parse(text: str, *, where: str) -> Document:
     if len(text) > _MAX_BYTES:
         raise ConfigError("the file is larger than 1 MiB", where=where)
     try:
-        _refuse_tags(text, where)
+        _screen(text, where)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
         reader = _Reader(where)
         value = reader.read(node, ()) if node is not None else {}
@@ -60,14 +60,20 @@ def parse(text: str, *, where: str) -> Document:
     return Document(where=where, value=value, lines=reader.lines)
 
 
-def _refuse_tags(text: str, where: str) -> None:
+def _screen(text: str, where: str) -> None:
+    """Refuse tags, and nesting beyond the limit before it costs more than reading this far."""
     import yaml
 
+    depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            raise ConfigError("too deeply nested values", where=f"{where}:{line}")
         if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
             continue
         if event.tag is not None:
-            line = event.start_mark.line + 1 if event.start_mark else 1
             raise ConfigError(
                 f"the tag {event.tag!r} has no place here; leave it out", where=f"{where}:{line}"
             )

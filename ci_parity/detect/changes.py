@@ -1,53 +1,79 @@
 """Identities against a baseline's: which axes moved, said so that a reviewer can read it."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ci_parity.records.identity import Axis, BaselineSource, Change, ChangeSet, Identity
+from ci_parity.detect.converter import explain_converter
+from ci_parity.detect.host_words import explain_host
+from ci_parity.run.facts_words import explain_runtime
+from ci_parity.records.condensed import digest_of, is_condensed
+from ci_parity.records.facts import Facts
+from ci_parity.records.identity import (
+    Axis,
+    BaselineSource,
+    Change,
+    ChangeSet,
+    Identity,
+    PairName,
+)
 
 _ABSENT = "(none)"
+_SHOWN_FACTS = 3
+_EXPLAIN: Mapping[Axis, Callable[[Facts, Facts], tuple[str, ...]]] = {
+    Axis.CONVERTER: explain_converter,
+    Axis.DRIVER: explain_host,
+    Axis.RUNTIME: explain_runtime,
+}
 
 
 def compare_identities(
     source: BaselineSource, baselines: Sequence[Identity], identities: Sequence[Identity]
 ) -> ChangeSet:
-    """Return what differs; whatever has no baseline must run."""
-    known = {(b.target, b.variant): b for b in baselines}
+    """Return what differs and what must run for it; a pair without a baseline must run."""
+    known = {_name(b): b for b in baselines}
     changes: list[Change] = []
-    complete = bool(known)
+    to_run: list[PairName] = []
     for identity in identities:
-        before = known.get((identity.target, identity.variant))
-        if before is None:
-            complete = False
-            if known:
-                changes.append(_change(Axis.MODEL, identity, _ABSENT, _short(identity.model)))
-        else:
-            changes.extend(_differences(before, identity))
-    kept = {(i.target, i.variant) for i in identities}
-    gone = [b for key, b in known.items() if key not in kept]
-    changes.extend(_change(Axis.MODEL, b, _short(b.model), _ABSENT) for b in gone)
+        before = known.pop(_name(identity), None)
+        found = list(_differences(before, identity)) if before else []
+        if before is None and baselines:
+            found = [_change(Axis.MODEL, identity, _ABSENT, _short(identity.model))]
+        if found or before is None:
+            to_run.append(_name(identity))
+        changes.extend(found)
+    changes.extend(_change(Axis.MODEL, b, _short(b.model), _ABSENT) for b in known.values())
+    kept = {_name(identity) for identity in identities}
     return ChangeSet(
         source=source,
         changes=tuple(changes),
         identities=tuple(identities),
-        baselines=tuple(known[key] for key in known if key in kept),
-        must_run=bool(changes) or not complete,
+        baselines=tuple(b for b in baselines if _name(b) in kept),
+        to_run=tuple(to_run),
     )
 
 
 def forced(changes: ChangeSet, reason: str) -> ChangeSet:
-    """Return the same differences with the order to run all the same."""
-    return replace(changes, must_run=True, source=replace(changes.source, reason=reason))
+    """Return the same differences with the order to run every pair all the same."""
+    everything = tuple(_name(identity) for identity in changes.identities)
+    return replace(changes, to_run=everything, source=replace(changes.source, reason=reason))
+
+
+def _name(identity: Identity) -> PairName:
+    return PairName(target=identity.target, variant=identity.variant)
 
 
 def _differences(before: Identity, after: Identity) -> Iterator[Change]:
-    if before.model != after.model:
-        yield _change(Axis.MODEL, after, _short(before.model), _short(after.model))
+    yield from _fact_change(Axis.CONVERTER, after, before.converter, after.converter)
     if before.runtime != after.runtime:
         yield _change(Axis.RUNTIME, after, before.runtime, after.runtime)
+    else:
+        yield from _fact_change(Axis.RUNTIME, after, before.components, after.components)
     if before.provider != after.provider:
         yield _change(Axis.RUNTIME, after, before.provider, after.provider)
+    yield from _fact_change(Axis.DRIVER, after, before.host, after.host)
+    if before.model != after.model:
+        yield _change(Axis.MODEL, after, _short(before.model), _short(after.model))
     if before.options != after.options:
         yield _change(Axis.OPTIMIZATION, after, *_option_words(before.options, after.options))
     if before.optimization != after.optimization:
@@ -57,6 +83,27 @@ def _differences(before: Identity, after: Identity) -> Iterator[Change]:
         yield _change(Axis.FIXTURES, after, _short(before.fixtures), _short(after.fixtures))
     if before.policy != after.policy:
         yield _change(Axis.POLICY, after, _short(before.policy), _short(after.policy))
+
+
+def _fact_change(axis: Axis, identity: Identity, before: str, after: str) -> Iterator[Change]:
+    """Yield the change of an axis whose facts both sides know; what is unknown is no change."""
+    if not before or not after or digest_of(before) == digest_of(after):
+        return
+    if is_condensed(before) or is_condensed(after):
+        yield _change(axis, identity, _short(digest_of(before)), _short(digest_of(after)))
+        return
+    sides: tuple[Facts, Facts] = (json.loads(before), json.loads(after))
+    sentences = _EXPLAIN[axis](*sides)
+    yield replace(_change(axis, identity, *_fact_words(*sides)), sentences=sentences)
+
+
+def _fact_words(before: Facts, after: Facts) -> tuple[str, str]:
+    """Return the first facts that differ, each side as `name=value` words."""
+    names = [n for n in dict.fromkeys((*before, *after)) if before.get(n) != after.get(n)]
+    shown = names[:_SHOWN_FACTS]
+    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    sides = [", ".join(f"{n}={side.get(n, 'absent')}" for n in shown) for side in (before, after)]
+    return sides[0] + more, sides[1] + more
 
 
 def _change(axis: Axis, identity: Identity, before: str, after: str) -> Change:

@@ -1,4 +1,4 @@
-"""The identity of each variant on each target, from bytes and pins, without running anything."""
+"""The identity of each variant on each target, from bytes, pins and files; nothing is run."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,13 +6,22 @@ from pathlib import Path
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes, sha256_file
 from ci_parity.base.errors import EvidenceError
-from ci_parity.base.onnx_model import artifact_digest_files
-from ci_parity.config.model import Deployment
+from ci_parity.config.model import Deployment, Variant
+from ci_parity.detect.converter import ModelOrigin, converter_facts
+from ci_parity.detect.host import relevant
+from ci_parity.detect.model import artifact_sha256, read_model_facts
+from ci_parity.records.facts import Facts
 from ci_parity.records.identity import Identity
+from ci_parity.records.model_facts import ModelFacts
 
 
 def identify(
-    deployment: Deployment, runtimes: Mapping[str, str], fixtures: str
+    deployment: Deployment,
+    runtimes: Mapping[str, str],
+    fixtures: str,
+    *,
+    components: Mapping[str, Facts] | None = None,
+    host: Facts | None = None,
 ) -> tuple[Identity, ...]:
     """Return the identities of a deployment.
 
@@ -20,20 +29,29 @@ def identify(
         deployment: what to identify; its model files are read.
         runtimes: each target's `runtime:` to the pinned requirement it stands for.
         fixtures: the digest of the fixture set.
+        components: what is installed for a runtime, by its `runtime:`, where that is known.
+        host: the facts of this machine; None where the identity is not this machine's.
     """
     policy = sha256_bytes(deployment.policy_json.encode())
-    models = {variant.name: model_digest(variant.path) for variant in deployment.variants}
+    models = {variant.name: read_model_facts(variant.path) for variant in deployment.variants}
+    converters = {
+        variant.name: facts_text(_converter(variant, models[variant.name], deployment.root))
+        for variant in deployment.variants
+    }
     return tuple(
         Identity(
             target=target.name,
             variant=variant.name,
-            model=models[variant.name],
+            model=artifact_sha256(models[variant.name]),
             runtime=runtimes[target.runtime],
             provider=target.provider,
             options=target.options,
             optimization=_recipe_digest(variant.optimization),
             fixtures=fixtures,
             policy=policy,
+            converter=converters[variant.name],
+            components=facts_text((components or {}).get(target.runtime)),
+            host=facts_text(relevant(host, target.provider) if host else None),
         )
         for target in deployment.targets
         for variant in deployment.variants_on(target)
@@ -41,15 +59,35 @@ def identify(
 
 
 def model_digest(path: Path) -> str:
-    """Return one digest over the graph and every external data file.
+    """Return one digest over the graph and every external data file of a model.
 
     The graph's own file name is not part of it: a renamed model is the same model. The names of its
     external files are, because the graph refers to them.
     """
-    graph, *others = artifact_digest_files(path)
-    files = {"": sha256_file(graph)}
-    files |= {other.relative_to(path.parent).as_posix(): sha256_file(other) for other in others}
-    return sha256_bytes(canonical_bytes(files))
+    return artifact_sha256(read_model_facts(path))
+
+
+def _converter(variant: Variant, model: ModelFacts, root: Path) -> Facts:
+    """Return what made a variant; metadata and docs belong to the model axis alone."""
+    origin = ModelOrigin(
+        producer_name=model.producer_name,
+        producer_version=model.producer_version,
+        ir_version=model.ir_version,
+        opsets={opset.domain: opset.version for opset in model.opsets},
+        function_domains=model.function_domains,
+    )
+    made = variant.converter
+    return converter_facts(
+        origin=origin,
+        requires=made.requires if made else None,
+        command=made.command if made else (),
+        root=root,
+    )
+
+
+def facts_text(facts: Facts | None) -> str:
+    """Return facts as an identity keeps them: canonical JSON, empty for none."""
+    return canonical_bytes(dict(facts)).decode() if facts else ""
 
 
 def _recipe_digest(recipe: Path | None) -> str:

@@ -27,6 +27,13 @@ Tensor: TypeAlias = "TensorProto | SparseTensorProto"
 
 _ROOT = -1
 
+# Attributes of Constant: where the value is, TensorProto.DataType, where a tensor has it.
+_CONSTANTS = {
+    "value_float": ("f", 1, "float_data"), "value_floats": ("floats", 1, "float_data"),
+    "value_int": ("i", 7, "int64_data"), "value_ints": ("ints", 7, "int64_data"),
+    "value_string": ("s", 8, "string_data"), "value_strings": ("strings", 8, "string_data"),
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weight:
@@ -210,46 +217,33 @@ def _bodies(node: "NodeProto") -> Iterator[Body]:
             yield Body(attribute=attribute.name, graph=graph, scope=scope_of_graph(graph))
 
 
-def _constant(node: "NodeProto") -> Tensor | None:
+def _constant(node: "NodeProto") -> "Tensor | None":
     """Return the value of a Constant node; none for other nodes, or where a caller decides it."""
-    import onnx
-
     if node.op_type != "Constant" or node.domain not in {"", "ai.onnx"} or len(node.attribute) != 1:
         return None
     attribute = node.attribute[0]
     if attribute.ref_attr_name:
         return None
-    match attribute.name:
-        case "value":
-            return attribute.t
-        case "sparse_value":
-            return attribute.sparse_tensor
-        case "value_float":
-            return onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, float_data=[attribute.f])
-        case "value_int":
-            return onnx.TensorProto(data_type=onnx.TensorProto.INT64, int64_data=[attribute.i])
-        case "value_string":
-            return onnx.TensorProto(data_type=onnx.TensorProto.STRING, string_data=[attribute.s])
-        case _:
-            return _constant_list(attribute)
+    if attribute.name == "value":
+        dense: TensorProto = attribute.t
+        return dense
+    if attribute.name == "sparse_value":
+        sparse: SparseTensorProto = attribute.sparse_tensor
+        return sparse
+    return _constant_of_numbers(attribute)
 
 
-def _constant_list(attribute: "AttributeProto") -> Tensor | None:
+def _constant_of_numbers(attribute: "AttributeProto") -> "TensorProto | None":
     import onnx
 
-    kind = onnx.TensorProto
-    match attribute.name:
-        case "value_floats":
-            values = attribute.floats
-            return kind(data_type=kind.FLOAT, dims=[len(values)], float_data=values)
-        case "value_ints":
-            values = attribute.ints
-            return kind(data_type=kind.INT64, dims=[len(values)], int64_data=values)
-        case "value_strings":
-            values = attribute.strings
-            return kind(data_type=kind.STRING, dims=[len(values)], string_data=values)
-        case _:
-            return None
+    if attribute.name not in _CONSTANTS:
+        return None
+    field, code, storage = _CONSTANTS[attribute.name]
+    value = getattr(attribute, field)
+    scalar = len(field) == 1
+    tensor = onnx.TensorProto(data_type=code, dims=[] if scalar else [len(value)])
+    getattr(tensor, storage).extend([value] if scalar else value)
+    return tensor
 
 
 def _malformed(what: str) -> EvidenceError:

@@ -7,6 +7,7 @@ whoever wrote the model chose it.
 """
 
 import math
+import re
 import struct
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -16,13 +17,15 @@ from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.onnx_model import element_name
 from ci_parity.detect.model_scope import text_of
-from ci_parity.detect.tensor_content import content_sha256
+from ci_parity.detect.model_tensors import content_sha256
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, NodeProto, SparseTensorProto, TensorProto, TypeProto
 
 MAX_LABEL = 80
 _LONG_LIST = 16
+_DIGEST = re.compile("#[0-9a-f]{64}")
+_SHOWN_DIGEST = 13
 _NAMELESS = "(unnamed)"
 
 # By AttributeProto.AttributeType: the field that holds the value, and how its texts begin.
@@ -32,6 +35,11 @@ _FIELDS = {
     9: ("tensors", "tensors"), 11: ("sparse_tensor", "sparse"), 12: ("sparse_tensors", "sparse"),
     13: ("tp", "type"), 14: ("type_protos", "types"),
 }  # fmt: skip
+
+
+def domain_of(domain: str | bytes) -> str:
+    """Return the name of an operator set; the default one is `ai.onnx`."""
+    return text_of(domain) or "ai.onnx"
 
 
 def operator_of(domain: str | bytes, op_type: str | bytes, overload: str | bytes = "") -> str:
@@ -72,6 +80,11 @@ def attribute_value(attribute: "AttributeProto", folder: Path) -> str:
     if field.endswith("s") and field != "s":
         return _list_text(kind, value, folder)
     return _scalar_text(kind, value, folder)
+
+
+def attribute_label(words: str) -> str:
+    """Return the full text of an attribute, `name=value`, cut for readers; so are its digests."""
+    return label(_DIGEST.sub(lambda found: found[0][:_SHOWN_DIGEST], words))
 
 
 def type_text(declared: "TypeProto", symbol: Callable[[str], str]) -> str:

@@ -3,6 +3,8 @@
 import enum
 from dataclasses import dataclass
 
+from ci_parity.records.finding import Finding
+
 
 class Axis(enum.Enum):
     """A side from which a model's meaning can change."""
@@ -23,7 +25,9 @@ class Identity:
 
     Digests are SHA-256 in lowercase hexadecimal. `model` covers the graph and every external data
     file; `options` is the canonical JSON of session and provider options; `optimization` the digest
-    of the variant's optimization recipe, empty without one.
+    of the variant's optimization recipe, empty without one. `converter`, `components` and `host`
+    are the facts of those axes as canonical JSON, empty where they are not known: then that axis is
+    not compared.
     """
 
     target: str
@@ -35,17 +39,21 @@ class Identity:
     optimization: str
     fixtures: str
     policy: str
+    converter: str = ""
+    components: str = ""
+    host: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One axis that differs from the baseline, in words a reviewer reads."""
+    """One axis that differs from the baseline: before, after, and sentences that explain it."""
 
     axis: Axis
     target: str
     variant: str
     before: str
     after: str
+    sentences: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +70,28 @@ class BaselineSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairName:
+    """A variant on a target."""
+
+    target: str
+    variant: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeSet:
-    """What differs from the baseline, and whether anything must run."""
+    """What differs from the baseline, and which pairs must run because of it.
+
+    `foresight` holds what a change of runtime is known to bring, advisory: the run decides.
+    """
 
     source: BaselineSource
     changes: tuple[Change, ...]
     identities: tuple[Identity, ...]
     baselines: tuple[Identity, ...]
-    must_run: bool
+    to_run: tuple[PairName, ...]
+    foresight: tuple[Finding, ...] = ()
+
+    @property
+    def must_run(self) -> bool:
+        """Whether anything must run."""
+        return bool(self.to_run)

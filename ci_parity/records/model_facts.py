@@ -48,7 +48,8 @@ class NodeFact:
 
     `op` has its domain before `::` unless that is the default. `name` falls back to the first
     output's; `scope` names the function or subgraph it stands in. `attributes` are `name=value`
-    without subgraphs; what the subgraphs return are the refs in `bodies`.
+    without subgraphs; what the subgraphs return are the refs in `bodies`; `outputs` is how many
+    are asked for.
     """
 
     op: str
@@ -57,6 +58,7 @@ class NodeFact:
     attributes: tuple[str, ...]
     inputs: tuple[str, ...]
     bodies: tuple[str, ...]
+    outputs: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,6 +84,9 @@ TARGET: Shape = {
     "optimization": _optional_digest("optimization"),
     "fixtures": _optional_digest("fixtures"),
     "policy": _optional_digest("policy"),
+    "converter": _optional_text("converter"),
+    "components": _optional_text("components"),
+    "host": _optional_text("host"),
 }
 
 LINE: Shape = {

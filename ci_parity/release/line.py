@@ -37,6 +37,9 @@ RESULTS: Mapping[EntryKind, str] = {
     EntryKind.ROLLED_BACK: "PASSED",
     EntryKind.REVOKED: "FAILED",
 }
+_TEXTS = (
+    "target", "variant", "runtime", "provider", "options", "converter", "components", "host",
+)  # fmt: skip
 _KINDS = {kind.value: kind for kind in EntryKind}
 RESTORE = "the log only grows and is never edited: restore a copy that verifies"
 
@@ -170,7 +173,7 @@ def _identities(text: str) -> tuple[Identity, ...] | None:
             return None
         position = match.end()
         values = match.groupdict()
-        for name in ("target", "variant", "runtime", "provider", "options"):
+        for name in _TEXTS:
             if "\\" in values[name]:
                 values[name] = _unescaped(values[name])
         found.append(Identity(**values))

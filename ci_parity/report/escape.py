@@ -1,29 +1,35 @@
 """Text that came from a model, a path or a branch name, made harmless for GitHub's Markdown.
 
-Outside code spans every character that Markdown, HTML or GitHub could act on (links, mentions,
-issue references, tables, tags) becomes a character reference; control and bidirectional characters
-become visible.
+Outside code spans every character that Markdown or HTML could act on (links, tables, tags) becomes
+a character reference. GitHub looks for mentions, issues and addresses in the text that a reader
+sees, where a reference is a character again; there a break of no width stops it. Control and
+bidirectional characters become visible.
 """
 
 import re
 import unicodedata
 
-_PLAIN = re.compile(r"[A-Za-z0-9 ,;()+=%/'\"-]")
+_PLAIN = re.compile(r"[A-Za-z0-9 .,;()+=%/'\"-]")
+_ACTIVE = re.compile(r"[@#]|:(?=//)|(?<![A-Za-z0-9])(?:www(?=\.)|gh-(?=\d))", re.IGNORECASE)
+_BREAK = "\u200b"
 _HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
+# How much more text than is shown may be read, to find what is left without its blanks.
+_READ = 16
 
 
 def visible(text: str, limit: int) -> str:
     """Return one line of at most `limit` characters with every invisible character spelt out."""
-    line = " ".join(text.split())
-    if len(line) > limit:
+    head = text[: _READ * limit]
+    line = " ".join(head.split())
+    if len(line) > limit or len(head) < len(text):
         line = f"{line[: limit - 1]}…"
     return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _HIDDEN else c for c in line)
 
 
 def prose(text: str, limit: int = 400) -> str:
     """Return untrusted text for a paragraph or a table cell."""
-    line = visible(text, limit)
-    return "".join(c if _PLAIN.fullmatch(c) or ord(c) > 127 else _reference(c) for c in line)
+    line = _ACTIVE.sub(lambda found: found[0] + _BREAK, visible(text, limit))
+    return "".join(_reference(c) for c in line)
 
 
 def code(text: str, limit: int = 120) -> str:
@@ -37,5 +43,5 @@ def code(text: str, limit: int = 120) -> str:
 
 
 def _reference(character: str) -> str:
-    # A full stop is acted on only where it makes a host name, which a zero-width break prevents.
-    return character if character == "." else f"&#{ord(character)};"
+    plain = _PLAIN.fullmatch(character) or (ord(character) > 127 and character != _BREAK)
+    return character if plain else f"&#{ord(character)};"

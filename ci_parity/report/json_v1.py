@@ -4,7 +4,7 @@ These are contracts, not dumps: a key that is here stays here with its meaning u
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -12,10 +12,14 @@ from typing import Any
 from ci_parity.base.canonical import Json, parse_strict
 from ci_parity.records.codec import to_json
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
+from ci_parity.records.identity import ChangeSet
+from ci_parity.records.plan import Leg
 from ci_parity.records.verdict import Verdict
 
 DIFF = "ci-parity/diff/v1"
 CHECK = "ci-parity/check/v1"
+DETECT = "ci-parity/detect/v1"
+PLAN = "ci-parity/plan/v1"
 
 
 def render_diff(verdict: Verdict) -> Mapping[str, Json]:
@@ -49,9 +53,28 @@ def render_check(verdict: Verdict) -> Mapping[str, Json]:
     }  # fmt: skip
 
 
+def render_detect(deployment: str, changes: ChangeSet) -> Mapping[str, Json]:
+    """Return a change set as JSON under schemas/detect-v1.json."""
+    return {"schema": DETECT, "deployment": deployment, "changes": to_json(changes)}
+
+
+def render_plan(deployment: str, changes: ChangeSet, legs: Sequence[Leg]) -> Mapping[str, Json]:
+    """Return a plan as JSON under schemas/plan-v1.json; `include` is GitHub's matrix."""
+    ran = {(name.target, name.variant) for name in changes.to_run}
+    skipped = [i for i in changes.identities if (i.target, i.variant) not in ran]
+    return {
+        "schema": PLAN,
+        "deployment": deployment,
+        "run": changes.must_run,
+        "source": to_json(changes.source),
+        "include": [to_json(leg) for leg in legs],
+        "skipped": [{"target": i.target, "variant": i.variant} for i in skipped],
+    }
+
+
 @cache
 def schema(name: str) -> Mapping[str, Any]:
-    """Return the published schema of a report: `diff-v1` or `check-v1`."""
+    """Return the published schema of a report: `diff-v1`, `check-v1`, `detect-v1`, `plan-v1`."""
     file = resources.files("ci_parity.report").joinpath("schemas", f"{name}.json")
     loaded = parse_strict(file.read_bytes(), where=name)
     assert isinstance(loaded, Mapping)

@@ -20,19 +20,21 @@ from ci_parity.report.words import (
 )
 
 _SHOWN_FAILURES = 50
+_SHOWN_SENTENCES = 20
 _FEW_FAILURES = 10
 _SHOWN_OUTPUTS = 200
 
 
 def comment(verdict: Verdict, *, commit: str = "", run_url: str = "") -> tuple[str, ...]:
-    """Return the comment as a ladder of texts, fullest first."""
+    """Return the comment as a ladder of texts, fullest first, each shorter than the one before."""
     foot = _footer(verdict, commit, run_url)
-    return (
+    ladder = (
         _join(*_head(verdict), *_problems(verdict, _SHOWN_FAILURES), *_details(verdict), foot),
         _join(*_head(verdict), *_problems(verdict, _SHOWN_FAILURES), foot),
         _join(*_head(verdict), *_problems(verdict, _FEW_FAILURES), foot),
         _join(_title(verdict), foot),
     )
+    return tuple(dict.fromkeys(ladder))
 
 
 def _head(verdict: Verdict) -> Iterator[str]:
@@ -74,7 +76,15 @@ def _changes(verdict: Verdict) -> Iterator[str]:
          code(change.before), code(change.after))
         for change in verdict.changes.changes
     ]  # fmt: skip
-    yield f"**What changed** {since}\n\n" + _table(("axis", "where", "before", "after"), rows)
+    sentences = dict.fromkeys(
+        f"- {change.axis.value}: {prose(sentence)}"
+        for change in verdict.changes.changes
+        for sentence in change.sentences
+    ) | dict.fromkeys(f"- foreseen: {prose(f.evidence)}" for f in verdict.changes.foresight)
+    table = _table(("axis", "where", "before", "after"), rows)
+    yield f"**What changed** {since}\n\n{table}"
+    if sentences:
+        yield "\n".join(list(sentences)[:_SHOWN_SENTENCES])
 
 
 def _rows(rows: Sequence[Row]) -> str:

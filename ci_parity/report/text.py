@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.escape import visible
@@ -16,20 +17,25 @@ def render(verdict: Verdict) -> str:
     return "\n".join(_lines(verdict)) + "\n"
 
 
+def render_changes(changes: ChangeSet) -> str:
+    """Return a change set as lines of text."""
+    count = len(changes.changes)
+    since = changes.source.label or "nothing"
+    head = (
+        f"{count} change{'s' * (count != 1)} since {since}" if count else f"unchanged since {since}"
+    )
+    if changes.source.kind == "none":
+        head = "nothing to compare with: everything must run"
+    return "\n".join((visible(head, 300), *_changes(changes))) + "\n"
+
+
 def _lines(verdict: Verdict) -> Iterator[str]:
     yield visible(headline(verdict), 300)
     if verdict.inputs_source == "generated":
         yield f"  inputs: {verdict.inputs_count} generated from the model's types and shapes"
-    yield from _changes(verdict)
-    for row in verdict.rows:
-        where = " / ".join(part for part in (row.target, row.variant, row.boundary) if part)
-        worst = ""
-        if row.worst is not None:
-            name = f"{row.worst.subject.case}/{row.worst.subject.output}"
-            worst = f"; worst {name}: needed {number(row.worst.required)}"
-            worst += f" of {number(row.worst.limit)}"
-        cases = f"{row.cases} of {row.cases_expected} cases"
-        yield "  " + visible(f"{_MARKS[row.outcome]} {where}: {cases}{worst}", 300)
+    if verdict.changes is not None:
+        yield from _changes(verdict.changes)
+    yield from _rows(verdict)
     found = [*failures(verdict), *warnings(verdict)]
     for finding in found[:_SHOWN]:
         mark = "warn" if finding.advisory else _MARKS[finding.outcome]
@@ -46,12 +52,28 @@ def _lines(verdict: Verdict) -> Iterator[str]:
             yield f"  reproduce: {visible(command, 1000)}"
 
 
-def _changes(verdict: Verdict) -> Iterator[str]:
-    if verdict.changes is None:
-        return
-    source = verdict.changes.source
+def _rows(verdict: Verdict) -> Iterator[str]:
+    for row in verdict.rows:
+        where = " / ".join(part for part in (row.target, row.variant, row.boundary) if part)
+        worst = ""
+        if row.worst is not None:
+            name = f"{row.worst.subject.case}/{row.worst.subject.output}"
+            worst = f"; worst {name}: needed {number(row.worst.required)}"
+            worst += f" of {number(row.worst.limit)}"
+        cases = f"{row.cases} of {row.cases_expected} cases"
+        yield "  " + visible(f"{_MARKS[row.outcome]} {where}: {cases}{worst}", 300)
+
+
+def _changes(changes: ChangeSet) -> Iterator[str]:
+    source = changes.source
     if source.kind == "none":
         yield "  " + visible(f"no baseline: {source.reason}", 300)
-    for change in verdict.changes.changes:
+    for change in changes.changes:
         what = f"{change.axis.value}: {change.before} → {change.after}"
         yield "  " + visible(f"changed {change.target}/{change.variant} {what}", 400)
+        for sentence in change.sentences:
+            yield "          " + visible(sentence, 300)
+    for finding in changes.foresight:
+        yield "  " + visible(f"foreseen {finding.subject} {finding.evidence}", 500)
+        if finding.remedy:
+            yield "          " + visible(finding.remedy, 300)

@@ -71,11 +71,31 @@ def provide(requirement: str, *, cache: Path) -> Environment:
         ) from error
 
 
-def _provide(requirement: Requirement, cache: Path) -> Environment:
-    lock = _resolve(requirement, cache)
+def built(requirement: str, *, cache: Path) -> Environment | None:
+    """Return the environment for a requirement where it has been built already, else None.
+
+    Raises:
+        ConfigError: the requirement is not one pinned version of one package.
+    """
+    kept = _kept_lock(parse_requirement(requirement), cache)
+    if not kept.exists():
+        return None
+    lock = kept.read_text(encoding="utf-8")
+    digest, folder, python = _place(lock, cache)
+    return Environment(python=python, digest=digest, lock=lock) if _usable(folder, python) else None
+
+
+def _place(lock: str, cache: Path) -> tuple[str, Path, Path]:
+    """Return the digest, the folder and the interpreter of the environment of a lock."""
     digest = sha256_bytes(f"{_interpreter()}\n{lock}".encode())
     folder = cache / "environments" / digest[:32]
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    return digest, folder, python
+
+
+def _provide(requirement: Requirement, cache: Path) -> Environment:
+    lock = _resolve(requirement, cache)
+    digest, folder, python = _place(lock, cache)
     if not _usable(folder, python):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
@@ -118,10 +138,14 @@ def _constraints(requirement: Requirement) -> str:
     return ""
 
 
+def _kept_lock(requirement: Requirement, cache: Path) -> Path:
+    words = [str(requirement), _constraints(requirement), _interpreter()]
+    return cache / "locks" / f"{sha256_bytes(json.dumps(words).encode())[:32]}.txt"
+
+
 def _resolve(requirement: Requirement, cache: Path) -> str:
     constraints = _constraints(requirement)
-    key = sha256_bytes(json.dumps([str(requirement), constraints, _interpreter()]).encode())
-    kept = cache / "locks" / f"{key[:32]}.txt"
+    kept = _kept_lock(requirement, cache)
     if kept.exists():
         return kept.read_text(encoding="utf-8")
     source = kept.with_suffix(".in")

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_parity.base.errors import InfrastructureError
+from ci_parity.base.process import worker_environment
+from ci_parity.records.facts import Facts
 from ci_parity.run import environments
+from ci_parity.run.facts import environment_variable_facts, runtime_facts
 
 WORKER = Path(__file__).with_name("worker.py")
 _DISTRIBUTIONS = (
@@ -66,6 +69,21 @@ def describe(runtime: str) -> str:
         where=sys.executable,
         remedy="install onnxruntime here, or pin a runtime such as onnxruntime==1.32.0",
     )
+
+
+def components_of(runtime: str, cache: Path) -> Facts:
+    """Return what is installed for a runtime and the variables its worker gets.
+
+    Empty for an environment that has not been built: what it would hold is not known yet.
+    """
+    if runtime == "current":
+        installed = runtime_facts(Path(sys.executable), "")
+    else:
+        environment = environments.built(runtime, cache=cache)
+        if environment is None:
+            return {}
+        installed = runtime_facts(environment.python, environment.lock)
+    return {**installed, **environment_variable_facts(worker_environment())}
 
 
 def _command(python: Path) -> tuple[str, ...]:

@@ -10,7 +10,9 @@ Runs on Python 3.8 and later, NumPy 1.21 and later, onnxruntime 1.16 and later.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import math
 import os
 import sys
 import time
@@ -111,17 +113,19 @@ def map_values(values: list[Any]) -> Any:
 
 
 def write_carried(name: str, value: Any, folder: str, stem: str) -> dict[str, Any]:
-    """Write an OrtValue whose element type NumPy lacks."""
+    """Write an OrtValue whose element type NumPy lacks, for which it has no array either."""
     import numpy as np
 
-    numbers = {number: dtype for dtype, (_, number) in CARRIED.items()}
-    array = value.numpy()
-    carrier, _ = CARRIED[numbers[value.element_type()]]
-    array = np.ascontiguousarray(array.view(carrier) if array.dtype.name != carrier else array)
-    array.tofile(os.path.join(folder, stem + ".bin"))
+    names = {number: dtype for dtype, (_, number) in CARRIED.items()}
+    dtype = names[value.element_type()]
+    if value.device_name() != "cpu":
+        raise RuntimeError(f"output {name!r} is on {value.device_name()}, not on the CPU")
+    shape = list(value.shape())
+    size_bytes = math.prod(shape) * np.dtype(CARRIED[dtype][0]).itemsize
+    with open(os.path.join(folder, stem + ".bin"), "wb") as stream:
+        stream.write(ctypes.string_at(value.data_ptr(), size_bytes) if size_bytes else b"")
     return {
-        "name": name, "kind": "tensor", "dtype": numbers[value.element_type()],
-        "shape": list(array.shape), "file": stem + ".bin",
+        "name": name, "kind": "tensor", "dtype": dtype, "shape": shape, "file": stem + ".bin",
     }  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from ci_parity.config.model import Deployment
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.observation import InputSet, Observation
 from ci_parity.records.outcome import Outcome
-from ci_parity.records.verdict import Environment, Verdict
+from ci_parity.records.verdict import Environment, Row, Verdict
 from ci_parity.release.bundle import bundle_manifest, describe_file
 from ci_parity.stages.judge import Judgement
 from ci_parity.stages.suite import PairRun
@@ -43,8 +43,8 @@ def judged(
         outcome=outcome,
         ran=True,
         summary=_summary(judgement, outcome),
-        rows=judgement.rows,
-        findings=judgement.findings,
+        rows=(*judgement.rows, *(_skipped_rows(changes) if changes else ())),
+        findings=(*(changes.foresight if changes else ()), *judgement.findings),
         outputs=judgement.outputs,
         latency=judgement.latency,
         changes=changes,
@@ -77,6 +77,20 @@ def unchanged(deployment: Deployment, changes: ChangeSet, bundle: str) -> Verdic
         reproduce=("ci-parity check --force",),
         tool_version=__version__,
     )
+
+
+def _skipped_rows(changes: ChangeSet) -> list[Row]:
+    """Return a row for each pair that did not run, because the baseline's evidence holds."""
+    ran = {(name.target, name.variant) for name in changes.to_run}
+    return [
+        Row(
+            target=identity.target, variant=identity.variant,
+            boundary=f"unchanged since {changes.source.label}", outcome=Outcome.PASS, cases=0,
+            cases_expected=0,
+        )
+        for identity in changes.identities
+        if (identity.target, identity.variant) not in ran
+    ]  # fmt: skip
 
 
 def _summary(judgement: Judgement, outcome: Outcome) -> str:

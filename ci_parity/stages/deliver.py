@@ -6,7 +6,7 @@ Publishing never changes a verdict: what cannot be delivered is said, not hidden
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +19,9 @@ from ci_parity.config.model import Deployment
 from ci_parity.github.client import RestClient
 from ci_parity.github.comment import Marker, publish_comment
 from ci_parity.github.context import GitHubContext
+from ci_parity.records.codec import to_json
+from ci_parity.records.condensed import condense
+from ci_parity.records.identity import Identity
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.release import EntryKind, LogEntry, LogLine
 from ci_parity.records.verdict import Verdict
@@ -27,6 +30,8 @@ from ci_parity.report import json_v1, markdown
 
 logger = logging.getLogger(__name__)
 
+# A line of the log holds 64 KiB, quotes inside its texts twice; the rest of a line is small.
+_ROOM_BYTES = 44 * 1024
 _KINDS = {
     Outcome.PASS: EntryKind.VALIDATED,
     Outcome.FAIL: EntryKind.BLOCKED,
@@ -95,6 +100,7 @@ def record(
     changes = verdict.changes
     run = origin.run or f"local/{origin.commit or 'uncommitted'}/{now.isoformat()}"
     failed = [f for f in verdict.findings if f.outcome is not Outcome.PASS and not f.advisory]
+    ran = [row for row in verdict.rows if row.cases_expected]
     ids = tuple(sorted({finding.id for finding in failed}))
     facts = sha256_bytes(canonical_bytes({"bundle": verdict.bundle_digest, "failed": ids}))
     entry = LogEntry(
@@ -105,11 +111,23 @@ def record(
         commit=origin.commit,
         finished_at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         deployment=deployment.name,
-        identities=changes.identities if changes else (),
+        identities=_that_fit(changes.identities if changes else ()),
         findings_failed=ids,
-        cases_run=min((row.cases for row in verdict.rows), default=0),
-        cases_expected=max((row.cases_expected for row in verdict.rows), default=0),
+        cases_run=min((row.cases for row in ran), default=0),
+        cases_expected=max((row.cases_expected for row in ran), default=0),
         tool_version=__version__,
         run_url=origin.run_url,
     )
     return log.append(entry)
+
+
+def _that_fit(identities: tuple[Identity, ...]) -> tuple[Identity, ...]:
+    """Return identities whose facts fit into one line of the log, the longest axes condensed."""
+    for axis in ("converter", "components", "host"):
+        if sum(len(canonical_bytes(to_json(identity))) for identity in identities) < _ROOM_BYTES:
+            break
+        identities = tuple(
+            replace(identity, **{axis: condense(text) if (text := getattr(identity, axis)) else ""})
+            for identity in identities
+        )
+    return identities

@@ -1,4 +1,4 @@
-"""Step 1: what this deployment is, what the baseline was, and what differs."""
+"""Step 1a: what this deployment is, and what the baseline was."""
 
 import json
 import logging
@@ -9,15 +9,16 @@ from pathlib import Path
 from ci_parity.base.errors import CiParityError, ConfigError, EvidenceError
 from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment, Target
-from ci_parity.detect.changes import compare_identities, forced
 from ci_parity.detect.git import Repository
-from ci_parity.detect.identity import identify, model_digest
+from ci_parity.detect.host import HostSources, host_facts
+from ci_parity.detect.identity import facts_text, identify, model_digest
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.fixtures.store import FixtureSet, open_fixtures
 from ci_parity.records.identity import BaselineSource, ChangeSet, Identity
 from ci_parity.records.release import LogLine
 from ci_parity.release.query import last_validated
-from ci_parity.run.runtime import describe
+from ci_parity.run.environments import cache_folder
+from ci_parity.run.runtime import components_of, describe
 
 logger = logging.getLogger(__name__)
 
@@ -43,10 +44,30 @@ def fixtures_of(deployment: Deployment) -> FixtureSet:
     return open_fixtures(deployment.fixtures, read_signature(deployment.variants[0].path))
 
 
-def identities_of(deployment: Deployment, fixtures: FixtureSet) -> tuple[Identity, ...]:
-    """Return the identity of every variant on every target, without building an environment."""
+def identities_of(
+    deployment: Deployment, fixtures: FixtureSet, host: HostSources | None = None
+) -> tuple[Identity, ...]:
+    """Return the identity of every variant on every target, without building an environment.
+
+    Args:
+        deployment: what to identify.
+        fixtures: its fixture set.
+        host: where to read this machine's facts; None for a deployment that does not run here.
+    """
     runtimes = {target.runtime: describe(target.runtime) for target in deployment.targets}
-    return identify(deployment, runtimes, fixtures.digest)
+    if host is None:
+        return identify(deployment, runtimes, fixtures.digest)
+    return identify(
+        deployment,
+        runtimes,
+        fixtures.digest,
+        components={runtime: components_of(runtime, cache_folder()) for runtime in runtimes},
+        host=host_facts(host, accelerators=any(not _on_cpu(t) for t in deployment.targets)),
+    )
+
+
+def _on_cpu(target: Target) -> bool:
+    return target.provider == "CPUExecutionProvider"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,10 +110,19 @@ def find_baseline(
     return _from_history(deployment, history, identities, scratch)
 
 
-def detect_changes(baseline: Baseline, identities: Sequence[Identity], *, force: bool) -> ChangeSet:
-    """Compare with the baseline; `force` runs even where nothing differs."""
-    changes = compare_identities(baseline.source, baseline.identities, identities)
-    return forced(changes, "asked to run in any case") if force else changes
+def measured(changes: ChangeSet, deployment: Deployment) -> ChangeSet:
+    """Return the change set with what is installed now, after the environments were built."""
+    runtimes = {target.name: target.runtime for target in deployment.targets}
+    known = {
+        name: facts_text(components_of(runtime, cache_folder()))
+        for name, runtime in runtimes.items()
+    }
+    return replace(
+        changes,
+        identities=tuple(
+            replace(identity, components=known[identity.target]) for identity in changes.identities
+        ),
+    )
 
 
 def target_of(identity: Identity) -> Target:

@@ -78,6 +78,17 @@ def references(folder: Path, *cases: CaseRun) -> Observation:
     return observation(folder, *cases, runtime=None, providers_requested=(), providers_used=())
 
 
+def pair(target: str) -> Pair:
+    """Return a variant on a target; its jobs are never started."""
+    job = Job(
+        launch=Launch(argv=(), label="unused", environment=""),
+        model=Path("unused.onnx"),
+        target=Target(name=target),
+        timeout_s=1,
+    )
+    return Pair(target=target, variant="exported", candidate=job, baseline=job)
+
+
 def judged(
     baseline: Observation,
     candidate: Observation,
@@ -86,14 +97,8 @@ def judged(
     policy: Policy = LADDER,
 ) -> Judgement:
     """Return what is judged of two observations of one fixture set."""
-    job = Job(
-        launch=Launch(argv=(), label="unused", environment=""),
-        model=Path("unused.onnx"),
-        target=Target(name="cpu"),
-        timeout_s=1,
-    )
     run = PairRun(
-        pair=Pair(target="cpu", variant="exported", candidate=job, baseline=job),
+        pair=pair("cpu"),
         expected=tuple(expected),
         references=None,
         baseline=baseline,

@@ -5,10 +5,11 @@ with it: hashes and sources are differences of their own only where the version 
 """
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ci_parity.base.pins.normal import same_version
+from ci_parity.base.pins.pairing import pairs
 from ci_parity.base.pins.pin import Pin, PinSet
 
 
@@ -54,30 +55,9 @@ def compare_pins(before: PinSet, after: PinSet) -> tuple[PinChange, ...]:
     """Return every difference, in the order of names; pins under markers are paired first."""
     changes: list[PinChange] = []
     for name in sorted(before.keys() | after.keys()):
-        for old, new in _pairs(before.get(name, ()), after.get(name, ())):
+        for old, new in pairs(before.get(name, ()), after.get(name, ()), _LIKENESS):
             changes.extend(_differences(old, new))
     return (*changes, *_settings(before, after))
-
-
-def _pairs(
-    before: Sequence[Pin], after: Sequence[Pin]
-) -> Iterator[tuple[Pin | None, Pin | None]]:
-    """Pair the pins of one project: the likest first; what has no partner stays alone."""
-    olds, news = list(before), list(after)
-    for likeness in _LIKENESS:
-        waiting: dict[object, list[Pin]] = {}
-        for old in olds:
-            waiting.setdefault(likeness(old), []).append(old)
-        rest = []
-        for new in news:
-            partners = waiting.get(likeness(new))
-            if partners:
-                yield partners.pop(0), new
-            else:
-                rest.append(new)
-        olds, news = [old for left in waiting.values() for old in left], rest
-    yield from ((old, None) for old in olds)
-    yield from ((None, new) for new in news)
 
 
 _LIKENESS: tuple[Callable[[Pin], object], ...] = (
@@ -107,7 +87,7 @@ def _differences(old: Pin | None, new: Pin | None) -> Iterator[PinChange]:
         yield _change(PinChangeKind.MARKER, new, old.marker, new.marker)
     if old.extras != new.extras:
         yield _change(PinChangeKind.EXTRAS, new, ",".join(old.extras), ",".join(new.extras))
-    if (old.direct, old.constraint) != (new.direct, new.constraint):
+    if role(old) != role(new) and role(old) and role(new):
         yield _change(PinChangeKind.ROLE, new, role(old), role(new))
 
 
@@ -134,19 +114,25 @@ def _change(kind: PinChangeKind, pin: Pin, was: str, now: str) -> PinChange:
 
 
 def _same_source(old: str, new: str) -> bool:
-    """Whether two sources are one; a format that names no index names the default one."""
-    return old == new or all(not side or side.startswith("registry+") for side in (old, new)) and (
-        not old or not new
-    )
+    """Whether two sources are one; an index on one side only is a format that names no index."""
+    if old and new:
+        return old == new
+    return old == new or (old or new).startswith("registry+")
 
 
 def _settings(before: PinSet, after: PinSet) -> Iterator[PinChange]:
-    for option in sorted({setting.split(" ", 1)[0] for setting in before.settings + after.settings}):
-        was, now = (
-            ", ".join(s.partition(" ")[2] or "set" for s in side if s.split(" ", 1)[0] == option)
-            for side in (before.settings, after.settings)
-        )
+    olds, news = _by_option(before), _by_option(after)
+    for option in sorted(olds.keys() | news.keys()):
+        was, now = olds.get(option, ""), news.get(option, "")
         if was != now:
             yield PinChange(
                 kind=PinChangeKind.SETTING, name=option, was=was, now=now, where=after.name
             )
+
+
+def _by_option(pins: PinSet) -> dict[str, str]:
+    values: dict[str, list[str]] = {}
+    for setting in pins.settings:
+        option, _, value = setting.partition(" ")
+        values.setdefault(option, []).append(value or "set")
+    return {option: ", ".join(found) for option, found in values.items()}

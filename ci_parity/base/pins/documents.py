@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import yaml
 
-MAX_YAML_BYTES = 1024 * 1024
+MAX_YAML_BYTES = 512 * 1024
 _MAX_NODES = 100_000
 _MAX_DEPTH = 50
 _KEY_PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')"""
@@ -70,12 +70,6 @@ def read_json(source: SourceText) -> Table:
     return as_table(value, source.place(1), "the document")
 
 
-def line_of(source: SourceText, wanted: str) -> int:
-    """Return the line where `wanted` first stands, else the first line."""
-    found = source.text.find(wanted)
-    return source.text.count("\n", 0, found) + 1 if found >= 0 else 1
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
     """A node of YAML: a text, a list or a mapping, and its line.
@@ -100,13 +94,13 @@ def read_yaml(source: SourceText) -> Tree:
     """Parse one YAML document, merge keys applied, tags ignored.
 
     Raises:
-        EvidenceError: malformed, larger than 1 MiB, with duplicate keys, or with more nodes or
+        EvidenceError: malformed, larger than 512 KiB, with duplicate keys, or with more nodes or
             levels than a person writes, aliases counted at each use.
     """
     import yaml
 
     if len(source.text) > MAX_YAML_BYTES:
-        raise EvidenceError("larger than 1 MiB", where=source.name)
+        raise EvidenceError("larger than 512 KiB", where=source.name)
     try:
         node = yaml.compose(source.text, Loader=yaml.SafeLoader)
         return _Grower(source).grow(node, 0) if node is not None else Tree(line=1)

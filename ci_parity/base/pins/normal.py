@@ -13,6 +13,8 @@ _QUERY = re.compile(r"([?&])([^?=&#\s]+)=([^&#\s]*)")
 _REVISION = re.compile(r"^([a-z]+\+[a-z]+://[^@]*)@[^#]*")
 _PLAIN_KEYS = {"rev", "tag", "branch", "ref", "subdirectory", "egg", "lfs"}
 _EGG = re.compile(r"[#&]egg=([A-Za-z0-9][A-Za-z0-9._-]*)")
+_MAX_TEXT = 10_000
+_MAX_MARKER = 100_000
 _ARCHIVES = (".tar.gz", ".zip", ".tar.bz2", ".tar.xz", ".tgz")
 
 
@@ -48,7 +50,7 @@ def specifier_text(text: str) -> str:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
-        return str(SpecifierSet(text))
+        return str(SpecifierSet(text)) if len(text) <= _MAX_TEXT else text.strip()
     except InvalidSpecifier:
         return text.strip()
 
@@ -58,7 +60,7 @@ def exact_version(specifier: str) -> str:
     from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
     try:
-        parts = list(SpecifierSet(specifier))
+        parts = list(SpecifierSet(specifier)) if len(specifier) <= _MAX_TEXT else []
     except InvalidSpecifier:
         return ""
     if len(parts) != 1 or parts[0].operator not in {"==", "==="} or "*" in parts[0].version:
@@ -73,16 +75,16 @@ def marker_text(text: str) -> str:
     if not text.strip():
         return ""
     try:
-        return str(Marker(text))
+        return str(Marker(text)) if len(text) <= _MAX_MARKER else " ".join(text.split())
     except (InvalidMarker, RecursionError):
         return " ".join(text.split())
 
 
 def all_of(*markers: str) -> str:
     """Return the marker that holds where each of `markers` does; empty ones always do."""
-    parts = [marker for marker in markers if marker]
+    parts = list(dict.fromkeys(marker_text(marker) for marker in markers if marker))
     if len(parts) < 2:
-        return marker_text("".join(parts))
+        return "".join(parts)
     return marker_text(" and ".join(f"({part})" for part in parts))
 
 

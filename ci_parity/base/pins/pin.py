@@ -12,6 +12,8 @@ from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.pins.normal import project_name, same_version
 
+MAX_PINS = 20_000
+
 Environment = Mapping[str, str | AbstractSet[str]]
 
 
@@ -56,7 +58,7 @@ class Pin:
         """The admitted files in one word: the only hash, else `COUNT:DIGEST`, empty for none."""
         if len(self.hashes) < 2:
             return "".join(self.hashes)
-        return f"{len(self.hashes)}:{sha256_bytes(' '.join(self.hashes).encode())[:16]}"
+        return f"{len(self.hashes)}:{sha256_bytes(' '.join(self.hashes).encode())[:32]}"
 
     def holds(self, environment: Environment) -> bool:
         """Whether the marker holds; one that cannot be evaluated is taken to hold."""
@@ -138,8 +140,14 @@ class PinSet(Mapping[str, tuple[Pin, ...]]):
 
 
 def without_repetitions(pins: Iterable[Pin]) -> tuple[Pin, ...]:
-    """Return pins in order, each said once, however often and wherever the file says it."""
+    """Return pins in order, each said once, however often and wherever the file says it.
+
+    Raises:
+        EvidenceError: there are more than a project has.
+    """
     unique: dict[Pin, Pin] = {}
-    for pin in pins:
+    for count, pin in enumerate(pins):
+        if count >= MAX_PINS:
+            raise EvidenceError(f"more than {MAX_PINS} pins", where=pin.where)
         unique.setdefault(replace(pin, where=""), pin)
     return tuple(unique.values())

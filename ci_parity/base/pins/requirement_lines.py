@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, kw_only=True)
 class RequirementLine:
-    """A logical line: its first line's number, its text, and the comments in and after it."""
+    """A logical line: its first line's number, its text, the comments in and indented below it."""
 
     number: int
     text: str = ""
@@ -26,16 +26,13 @@ def logical_lines(text: str) -> Iterator[RequirementLine]:
     for number, physical in enumerate(text.splitlines(), start=1):
         content, comment = _without_comment(physical)
         only_comment = bool(comment) and not content.strip()
-        if only_comment and not open_ended and current is not None:
-            current.comments.append(comment)
-            continue
-        if not open_ended:
+        if not open_ended and not (only_comment and current):
             yield from _finished(current, pieces)
             current, pieces = RequirementLine(number=number), []
         assert current is not None
         open_ended = physical.endswith("\\") and not only_comment
-        pieces.append(physical.strip("\\") if open_ended else f" {content}" if comment else content)
-        if comment and not open_ended:
+        pieces.append(physical.strip("\\") if open_ended else " " if only_comment else content)
+        if comment and not open_ended and not physical.startswith("#"):
             current.comments.append(comment)
     yield from _finished(current, pieces)
 

@@ -50,9 +50,17 @@ def inside(path: Path, root: Path) -> Path:
 
 def shown(path: Path, root: Path) -> str:
     """Return a path as messages show it: from the root where it lies inside, else as given."""
-    joined = Path(os.path.normpath(root / path))
-    top = Path(os.path.normpath(root))
+    joined, top = _absolute(root / path), _absolute(root)
     return joined.relative_to(top).as_posix() if joined.is_relative_to(top) else path.as_posix()
+
+
+def is_below(path: Path, root: Path) -> bool:
+    """Whether a path lies inside `root` as it is written, links aside."""
+    return _absolute(root / path).is_relative_to(_absolute(root))
+
+
+def _absolute(path: Path) -> Path:
+    return Path(os.path.normpath(path.absolute()))
 
 
 def read_bytes(path: Path, root: Path, *, limit: int = MAX_BYTES) -> bytes:
@@ -62,9 +70,9 @@ def read_bytes(path: Path, root: Path, *, limit: int = MAX_BYTES) -> bytes:
         EvidenceError: the file is missing, outside, no regular file, or larger than `limit` bytes.
     """
     resolved, where = inside(path, root), shown(path, root)
-    if not resolved.is_file():
-        raise EvidenceError("no such file", where=where, remedy="correct the path")
     try:
+        if not resolved.is_file():
+            raise EvidenceError("no such file", where=where, remedy="correct the path")
         with resolved.open("rb") as stream:
             data = stream.read(limit + 1)
     except OSError as error:

@@ -124,6 +124,18 @@ def test_a_disturbed_pair_does_not_move_a_session() -> None:
     assert finding.outcome is Outcome.PASS
 
 
+def test_a_block_counts_by_its_faster_runs() -> None:
+    """Most runs of every candidate block were held up; the lower quartile was not."""
+    pair = BlockPair(baseline_ns=(2 * MS,) * 8, candidate_ns=(2 * MS,) * 3 + (9 * MS,) * 5)
+    sessions = (LatencySession(pairs=(pair,) * 3),) * 2
+    comparison, _ = compare_latency(
+        SUBJECT, LatencyObservation(case="typical", sessions=sessions), POLICY
+    )
+    assert comparison is not None
+    assert comparison.ratio == 1.0
+    assert (comparison.baseline_p50_ms, comparison.candidate_p50_ms) == (2.0, 9.0)
+
+
 @pytest.mark.parametrize(
     ("ratios", "failure", "said"),
     [

@@ -215,6 +215,12 @@ def test_paths_stay_below_the_config(tmp_path: Path, path: str, key: str) -> Non
     assert error.where == ("$.fixtures" if key == "fixtures" else f"$.variants.exported.{key}")
 
 
+def test_a_path_is_relative_even_where_it_leads_inside(tmp_path: Path) -> None:
+    """The next machine keeps the repository somewhere else."""
+    text = MINIMAL.replace("m.onnx", str(tmp_path / "m.onnx"))
+    assert "leaves the deployment's folder" in refusal(tmp_path, text).what
+
+
 def test_a_link_that_stays_inside_is_followed(tmp_path: Path) -> None:
     """A model may lie in a folder of its own."""
     (tmp_path / "real").mkdir()
@@ -255,6 +261,11 @@ def test_an_unknown_variant_without_a_likely_one_lists_what_there_is(tmp_path: P
         "trt_extra_plugin_lib_paths",
         "trt_dump_subgraphs",
         "trt_onnx_model_folder_path",
+        "custom_libs",
+        "dump_tensors",
+        "weights_dir",
+        "key_file",
+        "decryption",
         "profile_file_prefix",
         "profiling_file_path",
         "cache_dir",

@@ -59,7 +59,7 @@ def values_of(kind: Any, depth: int = 3) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("kind", record_classes(), ids=lambda kind: kind.__name__)
 @given(data=st.data())
-@settings(deadline=None, max_examples=15)
+@settings(deadline=None, max_examples=8)
 def test_every_record_survives(kind: type[Any], data: st.DataObject) -> None:
     """As plain JSON and as bytes, and its bytes are one and the same each time."""
     record = data.draw(values_of(kind))

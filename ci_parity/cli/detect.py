@@ -1,0 +1,53 @@
+"""`ci-parity detect`: what differs from the baseline, without running anything."""
+
+from pathlib import Path
+
+import click
+
+from ci_parity.cli.output import write_json
+
+_EXAMPLES = """\b
+Examples:
+  ci-parity detect
+  ci-parity detect --base origin/main
+  ci-parity detect --json changes.json
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.option(
+    "--root",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=".",
+    show_default=True,
+    help="The repository, or the folder of one deployment in it.",
+)
+@click.option("--config", default="", help="Config file below the root; ci-parity.yml by default.")
+@click.option(
+    "--base",
+    default="",
+    metavar="REVISION",
+    help="Commit to compare with when the release log has no validated line.",
+)
+@click.option(
+    "--log",
+    default="",
+    metavar="SPEC",
+    help="Release log, branch:NAME or file:PATH, instead of the configured one.",
+)
+@click.option(
+    "--json", "json_path", default="",
+    help="Write the changes as JSON to a file, or - for standard output.",
+)  # fmt: skip
+def command(root: Path, config: str, base: str, log: str, json_path: str) -> int:
+    """List what changed on every axis since the last validated state or the base commit."""
+    from ci_parity.pipeline import CheckOptions, detect
+    from ci_parity.report import json_v1, text
+    from ci_parity.stages.deliver import json_bytes
+
+    deployment, changes = detect(CheckOptions(root=root, config=config, base=base, log=log))
+    if json_path != "-":
+        click.echo(text.render_changes(changes), nl=False)
+    if json_path:
+        write_json(json_bytes(json_v1.render_detect(deployment.name, changes)), json_path)
+    return 0

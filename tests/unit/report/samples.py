@@ -1,0 +1,179 @@
+"""Verdicts to report on: every part has plausible content and none is random."""
+
+from dataclasses import replace
+from typing import Any
+
+from ci_parity.base.digest import sha256_bytes
+from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
+from ci_parity.records.identity import Axis, BaselineSource, Change, ChangeSet, Identity, PairName
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.verdict import Environment, Row, Verdict
+
+VERSION = "baseline→candidate"
+
+
+def digest(word: str) -> str:
+    """Return the SHA-256 of a word."""
+    return sha256_bytes(word.encode())
+
+
+def subject(case: str = "typical", output: str = "probs", boundary: str = VERSION) -> Subject:
+    """Return one output of one case."""
+    return Subject(target="cpu", variant="exported", boundary=boundary, case=case, output=output)
+
+
+def output(case: str = "typical", **changes: Any) -> OutputComparison:
+    """Return an output that used a fifth of its limit."""
+    sample = OutputComparison(
+        subject=subject(case), outcome=Outcome.PASS, dtype="float32", shape=(1, 10), elements=10,
+        mismatched=3, max_abs=1.1920929e-07, max_rel=2.5e-06, max_ulp=2.0, rel_to_scale=1.2e-07,
+        limit=1e-4, required=2e-05, rule="rtol 0.0001, atol 2e-05 of scale (float32 ladder)",
+        worst_index=(0, 3), worst_baseline="0.0476", worst_candidate="0.0477",
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
+def finding(kind: str = "output.values", **changes: Any) -> Finding:
+    """Return a failed check of an output."""
+    sample = Finding(
+        id=kind, outcome=Outcome.FAIL, subject=subject(), measured=0.05, limit=1e-4, required=0.05,
+        evidence="3 of 10 elements differ; at [0, 3] baseline 0.0476, candidate 0.5; "
+        "largest difference 0.4524; rtol 0.0001, atol 2e-05 of scale (float32 ladder)",
+        remedy="compare the two systems on this case",
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
+def latency(**changes: Any) -> LatencyComparison:
+    """Return a timing that settled nothing."""
+    sample = LatencyComparison(
+        subject=Subject(target="cpu", variant="exported", case="typical"),
+        outcome=Outcome.INCONCLUSIVE, baseline_p50_ms=2.0, candidate_p50_ms=2.1, ratio=1.05,
+        ratio_low=0.98, ratio_high=1.12, sessions=4, pairs=40, max_regression=0.05, enforced=False,
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
+def identity(runtime: str) -> Identity:
+    """Return the variant on the target, on one runtime."""
+    return Identity(
+        target="cpu", variant="exported", model=digest("model"), runtime=runtime,
+        provider="CPUExecutionProvider", options='{"provider":{},"session":{}}', optimization="",
+        fixtures=digest("fixtures"), policy=digest("policy"),
+    )  # fmt: skip
+
+
+def changes(*moved: Change, kind: str = "log", reason: str = "") -> ChangeSet:
+    """Return what moved since a line of the release log."""
+    label = "release log line 7, validated 2026-11-30T10:07:00Z" if kind == "log" else ""
+    before, after = identity("onnxruntime==1.31.1"), identity("onnxruntime==1.32.0")
+    return ChangeSet(
+        source=BaselineSource(
+            kind=kind, label=label, commit="c0ffee" * 6 + "c0ff", reason=reason
+        ),
+        changes=moved,
+        identities=(after,),
+        baselines=(before,) if kind != "none" else (),
+        to_run=(PairName(target="cpu", variant="exported"),) if moved or kind == "none" else (),
+    )  # fmt: skip
+
+
+BUMP = Change(
+    axis=Axis.RUNTIME, target="cpu", variant="exported", before="onnxruntime==1.31.1",
+    after="onnxruntime==1.32.0",
+)  # fmt: skip
+
+
+def row(outcome: Outcome = Outcome.PASS, **changes: Any) -> Row:
+    """Return the line of a boundary over two cases."""
+    sample = Row(
+        target="cpu", variant="exported", boundary=VERSION, outcome=outcome, cases=2,
+        cases_expected=2, worst=output(),
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
+def passed(**parts: Any) -> Verdict:
+    """Return a check in which everything agreed."""
+    sample = Verdict(
+        command="check", deployment="digits", outcome=Outcome.PASS, ran=True,
+        summary="4 output comparisons within limits",
+        rows=(row(boundary="source→exported"), row()),
+        findings=(finding(outcome=Outcome.PASS, required=2e-05, measured=2e-05, remedy=""),),
+        outputs=(output(), output("smallest", mismatched=0, max_abs=0.0, required=0.0)),
+        latency=(latency(),), changes=changes(BUMP),
+        environment=Environment(
+            host="Linux, 6.8.0, x86_64", systems=("onnxruntime==1.32.0, CPUExecutionProvider",)
+        ),
+        inputs_source="fixtures", inputs_count=2, bundle_digest=digest("bundle"),
+        reproduce=("ci-parity check --force --base c0ffee",), tool_version="0.1.0",
+    )  # fmt: skip
+    return replace(sample, **parts)
+
+
+def failed() -> Verdict:
+    """Return a check with failures of several kinds, and a warning."""
+    bad = output(outcome=Outcome.FAIL, required=0.05, max_abs=0.4524, worst_candidate="0.5")
+    flip = finding(
+        "decision.argmax", advisory=True, measured=1.0, limit=0.0, required=1.0,
+        evidence="the largest element moved in 1 of 1 rows", remedy="check the rows named",
+    )  # fmt: skip
+    crash = finding(
+        "case.crash", subject=subject("worst-case", ""), measured=None, limit=None, required=None,
+        evidence="the worker was ended by SIGSEGV during 'run'", remedy="run the case alone",
+    )  # fmt: skip
+    lost = finding(
+        "output.missing", subject=subject(output="boxes"), measured=None, limit=None,
+        required=None, evidence="the baseline produced output 'boxes', the candidate did not",
+    )  # fmt: skip
+    return passed(
+        outcome=Outcome.FAIL,
+        summary="3 of 5 checks failed",
+        rows=(row(Outcome.FAIL, cases=1, worst=bad), row(boundary="source→exported")),
+        findings=(flip, finding(), crash, lost),
+        outputs=(bad, output("smallest")),
+        latency=(latency(outcome=Outcome.FAIL, ratio=1.2, ratio_low=1.15, ratio_high=1.25),),
+    )
+
+
+def inconclusive() -> Verdict:
+    """Return a check without a baseline to compare with."""
+    gap = finding(
+        "compared.nothing", outcome=Outcome.INCONCLUSIVE, measured=None, limit=None,
+        required=None, subject=Subject(target="cpu", variant="exported"),
+        evidence="no stored references and no baseline: there is nothing to compare with",
+        remedy="store references from the source model beside the inputs",
+    )  # fmt: skip
+    return passed(
+        outcome=Outcome.INCONCLUSIVE, summary="1 of 1 checks could not be measured",
+        findings=(gap,),
+        rows=(row(Outcome.INCONCLUSIVE, boundary="nothing to compare with", cases=0, worst=None),),
+        outputs=(), latency=(), changes=changes(kind="none", reason="not a git repository"),
+    )  # fmt: skip
+
+
+def unchanged() -> Verdict:
+    """Return a check that had nothing to do."""
+    return passed(
+        ran=False, summary="nothing that can change the results differs from the baseline",
+        rows=(), findings=(), outputs=(), latency=(), changes=changes(),
+        environment=Environment(host="Linux, 6.8.0, x86_64", systems=()), inputs_count=0,
+        reproduce=("ci-parity check --force",),
+    )  # fmt: skip
+
+
+def diff(verdict: Verdict) -> Verdict:
+    """Return the same verdict as a `diff` reaches it: two systems, no deployment."""
+    return replace(
+        verdict, command="diff", deployment="model.onnx", changes=None, bundle_digest="",
+        inputs_source="generated", rows=verdict.rows[:1],
+        reproduce=("ci-parity diff model.onnx --candidate-runtime onnxruntime==1.32.0",),
+    )  # fmt: skip
+
+
+SAMPLES = {
+    "pass": passed(),
+    "fail": failed(),
+    "inconclusive": inconclusive(),
+    "unchanged": unchanged(),
+}

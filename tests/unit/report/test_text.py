@@ -1,0 +1,53 @@
+import unicodedata
+from dataclasses import replace
+
+import pytest
+
+from ci_parity.records.outcome import Outcome
+from ci_parity.report.text import render
+from tests.unit.report.golden_files import assert_golden
+from tests.unit.report.samples import SAMPLES, diff, failed, finding, passed
+from tests.unit.report.test_markdown import PAYLOADS, poisoned
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_check_reads_as_accepted(name: str) -> None:
+    """Line for line as in the golden file."""
+    assert_golden(f"{name}.txt", render(SAMPLES[name]))
+
+
+@pytest.mark.parametrize("name", ["pass", "fail"])
+def test_a_diff_reads_as_accepted(name: str) -> None:
+    """Without a deployment, with its generated inputs named."""
+    assert_golden(f"diff-{name}.txt", render(diff(SAMPLES[name])))
+
+
+def test_the_verdict_comes_first_and_failures_before_warnings() -> None:
+    """A reader of a log sees the top of it."""
+    lines = render(failed()).splitlines()
+    assert lines[0].startswith("❌ PARITY FAIL")
+    marks = [line.split()[0] for line in lines if "[cpu / exported" in line]
+    assert marks == ["FAIL", "FAIL", "FAIL", "warn"]
+
+
+def test_many_findings_are_cut_and_counted() -> None:
+    """The rest stands in the JSON report."""
+    text = render(passed(outcome=Outcome.FAIL, findings=(finding(),) * 25))
+    assert text.count("output.values") == 20
+    assert "… and 5 more findings in the JSON report" in text
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+def test_no_text_acts_on_a_terminal(payload: str) -> None:
+    """No control character, no line of its own, no text turned around, no endless line."""
+    text = render(poisoned(payload))
+    lines = text.split("\n")
+    assert all(unicodedata.category(c) not in {"Cc", "Cf", "Zl", "Zp"} for c in "".join(lines))
+    assert len(lines) <= len(render(poisoned("x")).split("\n"))
+    assert max(map(len, lines)) < 6200
+    assert all(line.startswith("  ") for line in lines[1:-1])
+
+
+def test_an_empty_command_is_not_shown() -> None:
+    """There is nothing to copy."""
+    assert "reproduce" not in render(replace(passed(), reproduce=("",)))

@@ -1,0 +1,243 @@
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ci_parity.config.model import LatencyPolicy, Policy
+from ci_parity.records.finding import Subject
+from ci_parity.records.latency import BlockPair, LatencyObservation, LatencySession
+from ci_parity.records.observation import (
+    CaseInputs,
+    CaseRun,
+    InputSet,
+    Observation,
+    RunStatus,
+)
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.verdict import Verdict
+from ci_parity.report import json_v1, markdown, text
+from ci_parity.report.words import (
+    ICONS,
+    failures,
+    headline,
+    latency_words,
+    number,
+    percent,
+    warnings,
+)
+from ci_parity.stages.assemble import judged
+from ci_parity.stages.judge import judge
+from ci_parity.stages.suite import PairRun
+from tests.support import observations
+from tests.support.observations import floats
+from tests.unit.report.samples import SAMPLES, diff, failed, finding, latency, passed
+
+STATUSES = list(RunStatus)
+GOOD, BAD = {"y": floats(1, 2)}, {"y": floats(2, 1)}
+
+
+class Generated:
+    """Draws runs out of everything that can happen to them; tensors are written once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        ran = {
+            name: observations.case_run(folder, name, outputs)
+            for name, outputs in (("good", GOOD), ("bad", BAD), ("none", {}))
+        }
+        self.outputs = {name: run.outputs for name, run in ran.items()}
+
+    def side(self, draw: st.DrawFn, cases: list[str]) -> Observation:
+        """Return one system; now and then it does not load, or runs elsewhere, or forgets cases."""
+        runs = []
+        for case in cases:
+            status = draw(st.sampled_from([RunStatus.OK] * 6 + STATUSES))
+            kind = draw(st.sampled_from(["good"] * 4 + ["bad", "none"]))
+            outputs = self.outputs[kind] if status is RunStatus.OK else ()
+            runs.append(CaseRun(case=case, status=status, outputs=outputs, message="last words"))
+        kept = draw(st.integers(0, len(runs))) if draw(st.integers(0, 9)) == 0 else len(runs)
+        load = draw(st.sampled_from([RunStatus.OK] * 9 + STATUSES))
+        used = draw(st.sampled_from([(observations.PROVIDER,)] * 9 + [()]))
+        return observations.observation(self.folder, *runs[:kept], load=load, providers_used=used)
+
+    def run(self, draw: st.DrawFn, cases: list[str], number: int) -> PairRun:
+        """Return a pair with or without references and baseline."""
+        left = self.side(draw, cases) if draw(st.integers(0, 4)) else None
+        stored = self.side(draw, cases) if draw(st.booleans()) else None
+        timed = None
+        if draw(st.booleans()):
+            blocks = st.integers(1, 100).map(lambda n: (n,) * 4)
+            pair = st.builds(BlockPair, baseline_ns=blocks, candidate_ns=blocks)
+            sessions = draw(st.lists(pair, max_size=3))
+            timed = LatencyObservation(
+                case="c0", sessions=tuple(LatencySession(pairs=(pair,)) for pair in sessions)
+            )
+        sample = observations.pair(f"target{number}")
+        return PairRun(
+            pair=sample, expected=tuple(cases), references=stored, baseline=left,
+            candidate=self.side(draw, cases), latency=timed,
+        )  # fmt: skip
+
+    def verdict(self, draw: st.DrawFn) -> Verdict:
+        """Return the verdict on some pairs over some cases."""
+        cases = [f"c{number}" for number in range(draw(st.integers(0, 3)))]
+        runs = [self.run(draw, cases, n) for n in range(draw(st.integers(0, 3)))]
+        enforce = draw(st.booleans())
+        inputs = InputSet(
+            folder="", source="fixtures", cases=tuple(CaseInputs(case=c, inputs=()) for c in cases)
+        )
+        return judged(
+            command=draw(st.sampled_from(["check", "diff"])), deployment="digits",
+            judgement=judge(runs, policy(enforce=enforce)), runs=runs, inputs=inputs, changes=None,
+            bundle="", reproduce=("ci-parity check",),
+        )  # fmt: skip
+
+
+@st.composite
+def verdicts(draw: st.DrawFn, generated: Generated) -> Verdict:
+    """Draw a verdict."""
+    return generated.verdict(draw)
+
+
+def policy(*, enforce: bool) -> Policy:
+    """Return the default policy, latency binding or not."""
+    timing = LatencyPolicy(measure=True, sessions=2, pairs=2, max_regression=0.05, enforce=enforce)
+    return Policy(tolerance=None, outputs={}, repeat=1, timeout_s=1, latency=timing)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=150)
+def test_the_headline_never_contradicts_anything_below_it(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """No row, finding, table or file says pass where the line says fail, nor the other way."""
+    generated = Generated(tmp_path_factory.mktemp("generated"))
+    verdict = data.draw(verdicts(generated))
+    line = headline(verdict)
+    assert line.startswith(f"{ICONS[verdict.outcome]} PARITY {verdict.outcome.name} · ")
+    outcomes = [row.outcome for row in verdict.rows]
+    binding = [f.outcome for f in verdict.findings if not f.advisory]
+    for row in verdict.rows:
+        about = (row.target, row.variant, row.boundary)
+        found = [f for f in verdict.findings if not f.advisory and about == place(f.subject)]
+        assert row.outcome is Outcome.worst([f.outcome for f in found])
+    assert verdict.outcome is Outcome.worst(binding)
+    assert Outcome.worst([verdict.outcome, *outcomes]) is verdict.outcome
+    if verdict.outcome is Outcome.PASS:
+        assert outcomes
+        assert all(row.cases == row.cases_expected > 0 for row in verdict.rows)
+        assert verdict.outputs
+        assert failures(verdict) == []
+    else:
+        assert failures(verdict) or not verdict.findings
+    blocked = verdict.outcome is not Outcome.PASS and verdict.command == "check"
+    assert ("release blocked" in line) is blocked
+    check_reports(verdict, line)
+
+
+def place(subject: Subject) -> tuple[str, str, str]:
+    """Return what a row is about."""
+    return subject.target, subject.variant, subject.boundary
+
+
+def check_reports(verdict: Verdict, line: str) -> None:
+    """Assert that every report opens with the line and repeats the outcomes below it."""
+    assert text.render(verdict).startswith(f"{line}\n")
+    rungs = markdown.comment(verdict)
+    assert len({rung.partition("\n")[0] for rung in rungs}) == 1
+    for outcome, icon in ICONS.items():
+        rows = sum(row.outcome is outcome for row in verdict.rows)
+        overview = rungs[0].partition("**Failures**")[0].partition("**Not measured**")[0]
+        overview = overview.partition("<details>")[0]
+        assert overview.count(f"\n| {icon} |") == rows
+    render = json_v1.render_diff if verdict.command == "diff" else json_v1.render_check
+    assert render(verdict)["outcome"] == verdict.outcome.value
+
+
+HEADLINES = {
+    "pass": (
+        "✅ PARITY PASS",
+        "4 output comparisons within limits",
+        "latency +5.0 % [-2.0 %, +12.0 %] (INCONCLUSIVE, advisory)",
+    ),
+    "fail": (
+        "❌ PARITY FAIL",
+        "3 of 5 checks failed",
+        "latency +20.0 % [+15.0 %, +25.0 %] (FAIL, advisory)",
+        "1 warning",
+        "release blocked",
+    ),
+    "inconclusive": (
+        "⚠️ PARITY INCONCLUSIVE",
+        "1 of 1 checks could not be measured",
+        "release blocked",
+    ),
+    "unchanged": (
+        "✅ PARITY UNCHANGED",
+        "nothing that can change the results differs from the baseline",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_headline_says_all_in_one_line(name: str) -> None:
+    """The outcome, why, the latency, warnings, and what follows."""
+    assert headline(SAMPLES[name]) == " · ".join(HEADLINES[name])
+
+
+def test_a_diff_blocks_no_release() -> None:
+    """It was asked on a command line."""
+    assert "release blocked" not in headline(diff(failed()))
+
+
+def test_failures_come_before_open_questions_and_the_worst_first() -> None:
+    """By how many times the limit was needed; what has no number is worse than any."""
+    found = [
+        finding("open", outcome=Outcome.INCONCLUSIVE),
+        finding("mild", required=0.002, limit=0.001),
+        finding("passed", outcome=Outcome.PASS),
+        finding("grave", required=0.9, limit=0.001),
+        finding("crash", required=None, limit=None),
+        finding("advice", advisory=True),
+    ]
+    verdict = passed(findings=tuple(found))
+    assert [f.id for f in failures(verdict)] == ["crash", "grave", "mild", "open"]
+    assert [f.id for f in warnings(verdict)] == ["advice"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "shown"),
+    [(Outcome.PASS, False), (Outcome.INCONCLUSIVE, False), (Outcome.FAIL, True)],
+)
+def test_an_unsettled_latency_is_no_warning(outcome: Outcome, shown: bool) -> None:
+    """The headline says it already."""
+    advice = finding("latency.p50", outcome=outcome, advisory=True)
+    assert bool(warnings(passed(findings=(advice,)))) is shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "-"), (0.0, "0"), (1.23456e-05, "1.23e-05"), (1234.5, "1.23e+03"),
+        (math.inf, "inf"), (math.nan, "nan"),
+    ],
+)  # fmt: skip
+def test_numbers_have_three_digits(value: float | None, shown: str) -> None:
+    """And a hyphen where there is none."""
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shown"), [(1.0, "+0.0 %"), (1.051, "+5.1 %"), (0.5, "-50.0 %"), (2.5, "+150.0 %")]
+)
+def test_ratios_are_signed_percentages(ratio: float, shown: str) -> None:
+    """Growth is positive."""
+    assert percent(ratio) == shown
+
+
+def test_an_enforced_latency_is_not_called_advisory() -> None:
+    """The words tell which of the two it is."""
+    assert latency_words(latency(enforced=True)).endswith("(INCONCLUSIVE)")
+    assert latency_words(latency()).endswith("(INCONCLUSIVE, advisory)")

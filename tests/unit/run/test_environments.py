@@ -1,0 +1,69 @@
+from pathlib import Path
+
+import pytest
+
+from ci_parity.base.errors import ConfigError
+from ci_parity.run.environments import cache_folder, parse_requirement
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "version"),
+    [
+        ("onnxruntime==1.32.0", "onnxruntime", "==1.32.0"),
+        (" onnxruntime == 1.32.0 ", "onnxruntime", "==1.32.0"),
+        ("onnxruntime-gpu==1.20.1", "onnxruntime-gpu", "==1.20.1"),
+        ("onnxruntime-openvino==1.22.0", "onnxruntime-openvino", "==1.22.0"),
+        ("onnxruntime==1.33.0.dev20261101001", "onnxruntime", "==1.33.0.dev20261101001"),
+        ("onnxruntime==1.32.0+cu12", "onnxruntime", "==1.32.0+cu12"),
+    ],
+)
+def test_one_version_of_onnxruntime_is_a_runtime(text: str, name: str, version: str) -> None:
+    """Released, nightly or local, of any of its distributions."""
+    found = parse_requirement(text)
+    assert (found.name, str(found.specifier)) == (name, version)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("onnxruntime", "does not pin one version"),
+        ("onnxruntime>=1.32.0", "does not pin one version"),
+        ("onnxruntime~=1.32.0", "does not pin one version"),
+        ("onnxruntime!=1.32.0", "does not pin one version"),
+        ("onnxruntime===1.32.0", "does not pin one version"),
+        ("onnxruntime==1.32.*", "does not pin one version"),
+        ("onnxruntime==1.32.0,<2", "does not pin one version"),
+        ("onnxruntime==1.32.0,==1.31.0", "does not pin one version"),
+        ("onnxruntime==1.32.0; python_version < '4'", "does not pin one version"),
+        ("onnxruntime @ https://example.com/onnxruntime-1.32.0.whl", "does not pin one version"),
+        ("onnxruntime @ file:///tmp/onnxruntime-1.32.0.whl", "does not pin one version"),
+        ("numpy==2.0.0", "no worker for runtime 'numpy'"),
+        ("my-onnxruntime==1.0", "no worker for runtime"),
+        ("torch", "no worker for runtime"),
+        ("onnxruntime==", "is not a requirement"),
+        ("onnxruntime 1.32.0", "is not a requirement"),
+        ("./onnxruntime.whl", "is not a requirement"),
+        ("-r requirements.txt", "is not a requirement"),
+        ("--index-url=https://example.com onnxruntime==1.32.0", "is not a requirement"),
+        ("onnxruntime==1.32.0 --pre", "is not a requirement"),
+        ("onnxruntime==1.32.0\nnumpy==1.0", "is not a requirement"),
+        ("onnxruntime==1.32.0 # comment", "is not a requirement"),
+        ("", "is not a requirement"),
+    ],
+)
+def test_anything_else_is_refused(text: str, said: str) -> None:
+    """Ranges, addresses, markers, options, files and other packages; the error shows the way."""
+    with pytest.raises(ConfigError) as caught:
+        parse_requirement(text)
+    assert said in caught.value.what
+    assert "onnxruntime==1.32.0" in caught.value.remedy
+
+
+def test_the_cache_folder_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given relative, it is absolute: workers start in folders of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CI_PARITY_CACHE", "cache")
+    assert cache_folder() == tmp_path / "cache"
+    monkeypatch.delenv("CI_PARITY_CACHE")
+    assert cache_folder().is_absolute()
+    assert "ci-parity" in cache_folder().parts
