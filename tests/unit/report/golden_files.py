@@ -1,5 +1,6 @@
 """Reports as they stand in golden/; `UPDATE_GOLDEN=1 pytest tests/unit/report` writes them anew."""
 
+import difflib
 import os
 from pathlib import Path
 
@@ -12,4 +13,6 @@ def assert_golden(name: str, text: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text, encoding="utf-8")
     assert path.is_file(), f"no {name} yet: run UPDATE_GOLDEN=1 pytest tests/unit/report"
-    assert text == path.read_text(encoding="utf-8")
+    accepted = path.read_text(encoding="utf-8")
+    lines = difflib.unified_diff(accepted.splitlines(), text.splitlines(), name, "now", lineterm="")
+    assert text == accepted, "\n".join(lines)
