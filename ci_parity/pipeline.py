@@ -34,6 +34,7 @@ from ci_parity.stages.identify import (
 from ci_parity.stages.judge import judge
 from ci_parity.stages.pairs import pair_of_two, pairs_to_run
 from ci_parity.stages.suite import fixture_inputs, run_pairs, stored_references
+from ci_parity.stages.unchanged import unchanged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +106,7 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
         deployment, changes = known.deployment, known.changes
         manifest = assemble.manifest_of(deployment)
         if not changes.must_run:
-            verdict = assemble.unchanged(deployment, changes, sha256_bytes(manifest))
+            verdict = unchanged(deployment.name, changes, sha256_bytes(manifest))
         else:
             signature = read_signature(deployment.variants[0].path)
             inputs = fixture_inputs(known.fixtures, signature, work / "inputs")

@@ -25,6 +25,7 @@ from ci_parity.pipeline import Checked, CheckOptions, check
 from ci_parity.records.outcome import Outcome
 from ci_parity.report import markdown, text
 from ci_parity.stages import deliver
+from ci_parity.stages.report_folder import Origin, write_report
 
 _RELEASING_EVENTS = {"workflow_dispatch", "schedule", "release", "repository_dispatch"}
 _NO_VERDICT = {"verdict": Outcome.INCONCLUSIVE.value}
@@ -98,12 +99,12 @@ def _run(
         log=inputs.log, force=inputs.force,
     )  # fmt: skip
     done = check(options, PlainProgress())
-    origin = deliver.Origin(
+    origin = Origin(
         commit=context.head_sha or "",
         run_url=context.run_url,
         run=f"{context.repository}/{context.run_id}",
     )
-    report = deliver.write_report(done.verdict, done.manifest, report_dir, origin)
+    report = write_report(done.verdict, done.manifest, report_dir, origin)
     click.echo(actions.neutralise(text.render(done.verdict)), nl=False)
     for line in actions.annotations(done.verdict.findings):
         click.echo(line)
@@ -131,9 +132,7 @@ def _no_base(context: GitHubContext) -> str:
     return ""
 
 
-def _record(
-    done: Checked, context: GitHubContext, inputs: ActionInputs, origin: deliver.Origin
-) -> int:
+def _record(done: Checked, context: GitHubContext, inputs: ActionInputs, origin: Origin) -> int:
     """Append the log line where this event calls for one; a pass that is not recorded is exit 6."""
     code = done.verdict.outcome.exit_code
     if done.log is None or not done.verdict.ran or not _wanted(context, inputs.record):

@@ -2,10 +2,15 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from ci_parity.cli.output import show_progress, write_json
+from ci_parity.cli.output import write_json
+
+if TYPE_CHECKING:
+    from ci_parity.records.verdict import Verdict
+    from ci_parity.stages.report_folder import Origin
 
 _EXAMPLES = """\b
 Examples:
@@ -62,21 +67,45 @@ def command(
     json_path: str,
 ) -> int:  # fmt: skip
     """Find what changed, run the fixture set where it matters, judge, report."""
-    from ci_parity.base.errors import ConfigError
+    from ci_parity.stages.shortcut import unchanged_by_git
+
+    if not force and not log:
+        nothing = unchanged_by_git(root, config, base)
+        if nothing is not None:
+            _report(*nothing, root, report_dir, json_path)
+            return nothing[0].outcome.exit_code
+    return _check_all(root, config, base, log, record, force, report_dir, json_path)
+
+
+def _report(
+    verdict: "Verdict", manifest: bytes, root: Path, report_dir: Path, json_path: str
+) -> "Origin":
     from ci_parity.detect.git import Repository
-    from ci_parity.pipeline import CheckOptions, check
     from ci_parity.report import json_v1, text
+    from ci_parity.stages.report_folder import Origin, json_bytes, write_report
+
+    origin = Origin(commit=Repository(folder=root).resolve("HEAD"))
+    write_report(verdict, manifest, report_dir, origin)
+    if json_path != "-":
+        click.echo(text.render(verdict), nl=False)
+        click.echo(f"  report: {report_dir}")
+    if json_path:
+        write_json(json_bytes(json_v1.render_check(verdict)), json_path)
+    return origin
+
+
+def _check_all(
+    root: Path, config: str, base: str, log: str, record: str, force: bool, report_dir: Path,
+    json_path: str,
+) -> int:  # fmt: skip
+    from ci_parity.base.errors import ConfigError
+    from ci_parity.cli.output import show_progress
+    from ci_parity.pipeline import CheckOptions, check
     from ci_parity.stages import deliver
 
     options = CheckOptions(root=root, config=config, base=base, log=log, force=force)
     done = check(options, show_progress())
-    origin = deliver.Origin(commit=Repository(folder=root).resolve("HEAD"))
-    deliver.write_report(done.verdict, done.manifest, report_dir, origin)
-    if json_path != "-":
-        click.echo(text.render(done.verdict), nl=False)
-        click.echo(f"  report: {report_dir}")
-    if json_path:
-        write_json(deliver.json_bytes(json_v1.render_check(done.verdict)), json_path)
+    origin = _report(done.verdict, done.manifest, root, report_dir, json_path)
     if record == "always" and done.verdict.ran:
         if done.log is None:
             raise ConfigError(

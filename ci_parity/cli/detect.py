@@ -43,7 +43,7 @@ def command(root: Path, config: str, base: str, log: str, json_path: str) -> int
     """List what changed on every axis since the last validated state or the base commit."""
     from ci_parity.pipeline import CheckOptions, detect
     from ci_parity.report import json_v1, text
-    from ci_parity.stages.deliver import json_bytes
+    from ci_parity.stages.report_folder import json_bytes
 
     deployment, changes = detect(CheckOptions(root=root, config=config, base=base, log=log))
     if json_path != "-":

@@ -131,7 +131,7 @@ def command(**given: Any) -> int:  # noqa: ANN401 - click hands options over by 
     """Run BASELINE and CANDIDATE (the same model by default) and compare what they compute."""
     from ci_parity.pipeline import DiffOptions, diff
     from ci_parity.report import json_v1, text
-    from ci_parity.stages.deliver import json_bytes
+    from ci_parity.stages.report_folder import json_bytes
 
     candidate = given["candidate"] or given["baseline"]
     options = DiffOptions(

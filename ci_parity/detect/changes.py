@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ci_parity.detect.converter import explain_converter
 from ci_parity.detect.host_words import explain_host
-from ci_parity.run.facts_words import explain_runtime
+from ci_parity.detect.runtime_words import explain_runtime
 from ci_parity.records.condensed import digest_of, is_condensed
 from ci_parity.records.facts import Facts
 from ci_parity.records.identity import (

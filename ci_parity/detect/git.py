@@ -6,6 +6,7 @@ repository of our own.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -49,6 +50,25 @@ class Repository:
     def prefix(self) -> str:
         """Return the path of `folder` below the top of the work tree, empty at the top."""
         return self._git("rev-parse", "--show-prefix").stdout.decode("utf-8", "replace").strip()
+
+    def same_since(self, commit: str, paths: Sequence[Path]) -> bool:
+        """Whether all of `paths` are tracked, complete and what they were at `commit`.
+
+        Files that git does not track, ignored ones included, make it false: history says nothing
+        about them.
+        """
+        words = [f":(top,literal){self._below_top(path)}" for path in paths]
+        tracked = self._git("ls-files", "-z", "--error-unmatch", "--", *words)
+        others = self._git("ls-files", "-z", "--others", "--", *words)
+        changed = self._git(
+            "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit, "--", *words
+        )
+        return (
+            tracked.returncode == others.returncode == changed.returncode == 0 and not others.stdout
+        )
+
+    def _below_top(self, path: Path) -> str:
+        return f"{self.prefix()}{path.relative_to(self.folder).as_posix()}".removesuffix("/.")
 
     def extract(self, commit: str, scratch: Path) -> Path:
         """Write the tree of `commit` below `scratch`; return what `folder` was there.

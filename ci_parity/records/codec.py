@@ -1,7 +1,8 @@
 """Records to JSON and back; unknown or missing keys are refused on the way in."""
 
+import dataclasses
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, TypeVar, cast, get_args, get_origin
 
@@ -13,7 +14,16 @@ Record = TypeVar("Record")
 
 def to_json(record: object) -> Json:
     """Return the plain JSON value of a record; tuples become lists, enums their values."""
-    return cast("Json", _converter().unstructure(record))
+    if isinstance(record, enum.Enum):
+        return cast("Json", record.value)
+    if dataclasses.is_dataclass(record):
+        fields = dataclasses.fields(record)
+        return {field.name: to_json(getattr(record, field.name)) for field in fields}
+    if isinstance(record, tuple | list):
+        return [to_json(item) for item in record]
+    if isinstance(record, Mapping):
+        return {str(key): to_json(item) for key, item in record.items()}
+    return cast("Json", record)
 
 
 def from_json(kind: type[Record], value: Json, *, where: str) -> Record:
@@ -49,7 +59,6 @@ def _converter() -> Any:  # noqa: ANN401 - cattrs' converter is generic over eve
     for scalar in (str, int, bool, float):
         converter.register_structure_hook(scalar, _exactly(scalar))
     converter.register_structure_hook_factory(_is_tuple, _list_of)
-    converter.register_unstructure_hook(enum.Enum, lambda member: member.value)
     return converter
 
 

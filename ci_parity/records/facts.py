@@ -50,6 +50,11 @@ def reading(read: Callable[[], str]) -> str:
         return failed(str(error))
 
 
+def is_runtime(package: str) -> bool:
+    """Whether a package is an inference runtime, by its canonical name."""
+    return package.startswith("onnxruntime") or package in {"openvino", "tract"}
+
+
 def differences(before: Facts, after: Facts) -> dict[str, tuple[str, str]]:
     """Return every key whose fact differs, with both sides, in the order of `after`.
 

@@ -2,8 +2,7 @@
 
 Read from the files of an environment, or of the interpreter we run on; nothing of it is imported or
 executed. A package's content is the digest of its wheel's RECORD without what the installer adds,
-so that pip and uv, and two folders, give the same one. `facts_words` says a difference in
-sentences.
+so that pip and uv, and two folders, give the same one. Detection says a difference in sentences.
 """
 
 import ast
@@ -12,8 +11,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ci_parity.records.facts import ABSENT, Facts, fact, failed, reading
-from ci_parity.run.installed import Distribution, closure, distributions, site_folders
+from ci_parity.records.facts import ABSENT, Facts, fact, failed, is_runtime, reading
+from ci_parity.run.installed import Distribution, canonical, closure, distributions, site_folders
 from ci_parity.run.libraries import library_facts
 
 # Variables that change results or speed, by name and by family.
@@ -73,11 +72,6 @@ def environment_variable_facts(environ: Mapping[str, str]) -> Facts:
     }
 
 
-def is_runtime(name: str) -> bool:
-    """Whether a package is an inference runtime, by its canonical name."""
-    return name.startswith("onnxruntime") or name in {"openvino", "tract"}
-
-
 def _variable(name: str, value: str) -> str:
     if _SECRET.search(name.upper()):
         return "(set, value withheld)"
@@ -86,13 +80,11 @@ def _variable(name: str, value: str) -> str:
 
 def _pins(lock: str) -> dict[str, tuple[str, Sequence[str]]]:
     """Return version and hashes by canonical name, from the lines uv writes."""
-    from packaging.utils import canonicalize_name
-
     pins: dict[str, tuple[str, Sequence[str]]] = {}
     for entry in lock.replace("\\\n", " ").splitlines():
         found = _PIN.match(entry)
         if found:
-            pins[canonicalize_name(found[1])] = found[2], _HASH.findall(entry)
+            pins[canonical(found[1])] = found[2], _HASH.findall(entry)
     return pins
 
 

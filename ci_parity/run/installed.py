@@ -80,16 +80,22 @@ class Distribution:
         return sha256_bytes("".join(sorted(lines)).encode())
 
 
+def canonical(name: str) -> str:
+    """Return a package's name in canonical form (PEP 503).
+
+    `packaging.utils` does the same, but its import costs more than all that is read here.
+    """
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def distributions(folders: Sequence[Path]) -> dict[str, Distribution]:
     """Return the installed packages by canonical name; an earlier folder hides a later one."""
-    from packaging.utils import canonicalize_name
-
     found: dict[str, Distribution] = {}
     for folder in folders:
         for info in sorted(folder.glob("*.dist-info")):
             name, _, version = info.name.removesuffix(".dist-info").partition("-")
-            canonical = canonicalize_name(name)
-            found.setdefault(canonical, Distribution(name=canonical, version=version, folder=info))
+            key = canonical(name)
+            found.setdefault(key, Distribution(name=key, version=version, folder=info))
     return found
 
 
@@ -128,7 +134,6 @@ def closure(installed: dict[str, Distribution], roots: Sequence[str]) -> list[st
 
 def _requirements(distribution: Distribution) -> Iterator[str]:
     from packaging.requirements import InvalidRequirement, Requirement
-    from packaging.utils import canonicalize_name
 
     try:
         texts = distribution.header("METADATA", "Requires-Dist")
@@ -140,4 +145,4 @@ def _requirements(distribution: Distribution) -> Iterator[str]:
         except InvalidRequirement:
             continue
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            yield canonicalize_name(requirement.name)
+            yield canonical(requirement.name)

@@ -1,6 +1,5 @@
 """Step 4: rows, findings and circumstances become the one verdict every report is drawn from."""
 
-import platform
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from ci_parity.records.verdict import Environment, Row, Verdict
 from ci_parity.release.bundle import bundle_manifest, describe_file
 from ci_parity.stages.judge import Judgement
 from ci_parity.stages.suite import PairRun
+from ci_parity.stages.unchanged import host_name
 
 
 def manifest_of(deployment: Deployment) -> bytes:
@@ -48,33 +48,11 @@ def judged(
         outputs=judgement.outputs,
         latency=judgement.latency,
         changes=changes,
-        environment=Environment(host=_host(), systems=_systems(runs)),
+        environment=Environment(host=host_name(), systems=_systems(runs)),
         inputs_source=inputs.source,
         inputs_count=len(inputs.cases),
         bundle_digest=bundle,
         reproduce=tuple(reproduce),
-        tool_version=__version__,
-    )
-
-
-def unchanged(deployment: Deployment, changes: ChangeSet, bundle: str) -> Verdict:
-    """Return the verdict of a run that had nothing to do: the baseline's evidence still holds."""
-    return Verdict(
-        command="check",
-        deployment=deployment.name,
-        outcome=Outcome.PASS,
-        ran=False,
-        summary=f"nothing that can change the results differs from {changes.source.label}",
-        rows=(),
-        findings=(),
-        outputs=(),
-        latency=(),
-        changes=changes,
-        environment=Environment(host=_host(), systems=()),
-        inputs_source="fixtures",
-        inputs_count=0,
-        bundle_digest=bundle,
-        reproduce=("ci-parity check --force",),
         tool_version=__version__,
     )
 
@@ -117,20 +95,3 @@ def _system(side: Observation) -> str:
     if side.runtime:
         words.append(f"Python {side.runtime.python}")
     return ", ".join(words)
-
-
-def _host() -> str:
-    words = [platform.system(), platform.release(), platform.machine(), _cpu_model()]
-    return ", ".join(word for word in words if word)
-
-
-def _cpu_model() -> str:
-    """Return the CPU's name where the kernel tells it, as Linux does."""
-    try:
-        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return platform.processor()
-    for line in text.splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()

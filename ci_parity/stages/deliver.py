@@ -3,18 +3,15 @@
 Publishing never changes a verdict: what cannot be delivered is said, not hidden.
 """
 
-import json
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 
 from ci_parity import __version__
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import PublishError
-from ci_parity.base.files import write_atomic
 from ci_parity.config.model import Deployment
 from ci_parity.github.client import RestClient
 from ci_parity.github.comment import Marker, publish_comment
@@ -26,7 +23,7 @@ from ci_parity.records.outcome import Outcome
 from ci_parity.records.release import EntryKind, LogEntry, LogLine
 from ci_parity.records.verdict import Verdict
 from ci_parity.release.store import ReleaseLog
-from ci_parity.report import json_v1, markdown
+from ci_parity.stages.report_folder import Origin
 
 logger = logging.getLogger(__name__)
 
@@ -37,30 +34,6 @@ _KINDS = {
     Outcome.FAIL: EntryKind.BLOCKED,
     Outcome.INCONCLUSIVE: EntryKind.INCONCLUSIVE,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """What judged: the commit, the run's page and its identity; empty outside git or CI."""
-
-    commit: str = ""
-    run_url: str = ""
-    run: str = ""
-
-
-def write_report(verdict: Verdict, manifest: bytes, folder: Path, origin: Origin) -> Path:
-    """Write verdict.json, comment.md and bundle.json; return the path of the JSON."""
-    report = folder / "verdict.json"
-    write_atomic(report, json_bytes(json_v1.render_check(verdict)))
-    text = markdown.comment(verdict, commit=origin.commit, run_url=origin.run_url)[0]
-    write_atomic(folder / "comment.md", text.encode())
-    write_atomic(folder / "bundle.json", manifest)
-    return report
-
-
-def json_bytes(document: Mapping[str, object]) -> bytes:
-    """Return a report as indented JSON text."""
-    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def comment_on(bodies: Sequence[str], place: str, context: GitHubContext) -> str:

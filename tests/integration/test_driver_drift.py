@@ -13,7 +13,8 @@ from ci_parity.records.identity import Axis, ChangeSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.release import EntryKind, LogEntry
 from ci_parity.release.store import open_log
-from ci_parity.stages.deliver import Origin, record
+from ci_parity.stages.deliver import record
+from ci_parity.stages.report_folder import Origin
 from tests.fakes.host_tree import HostTree
 from tests.fakes.nvml import FakeNvml
 from tests.support.user_repository import UserRepository, linear_repository

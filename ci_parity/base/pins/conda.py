@@ -16,8 +16,9 @@ from ci_parity.base.pins.requirements import read_requirements
 from ci_parity.base.pins.text import SourceText
 
 _PACKAGE = re.compile(
-    r"(?:(?P<channel>[\w./-]+)::)?(?P<name>[A-Za-z0-9_][\w.-]*)\s*"
-    r"(?:(?P<operator>==?)(?P<version>[^\s=<>!,|*]+)(?:=(?P<build>\S+))?|(?P<range>\S.*))?"
+    r"(?:(?P<channel>[\w./-]+)::)?(?P<name>[A-Za-z0-9_][\w.-]*)"
+    r"(?:\s*(?P<operator>==?)\s*(?P<version>[^\s=<>!,|*]+)(?:=(?P<build>\S+))?"
+    r"|\s*(?P<range>[<>=!~\[].*)|\s+(?P<loose>[\d*].*))?"
 )
 
 
@@ -55,7 +56,7 @@ def _pin(item: Tree, where: str) -> Pin:
         raise EvidenceError(f"not a conda package: {item.text[:100]!r}", where=where)
     parts = found.groupdict(default="")
     exact = parts["operator"] == "==" or bool(parts["build"])
-    asked = f"{parts['operator']}{parts['version']}" or " ".join(parts["range"].split())
+    asked = f"{parts['operator']}{parts['version']}" or " ".join((parts["range"] + parts["loose"]).split())
     return Pin(
         name=project_name(parts["name"]), version=parts["version"] if exact else "",
         specifier=f"=={parts['version']}" if exact else asked,

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 from ci_parity.base.canonical import parse_strict
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.json_v1 import render_check, render_diff, schema
-from ci_parity.stages.deliver import json_bytes
+from ci_parity.stages.report_folder import json_bytes
 from tests.unit.report.golden_files import assert_golden
 from tests.unit.report.samples import SAMPLES, diff, finding, latency, output, passed, row
 from tests.unit.report.test_markdown import PAYLOADS, poisoned

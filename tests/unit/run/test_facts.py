@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from ci_parity.base.errors import InfrastructureError
+from ci_parity.detect.runtime_words import explain_runtime
 from ci_parity.records.facts import ABSENT, EMPTY, Facts
 from ci_parity.run.facts import environment_variable_facts, runtime_facts
-from ci_parity.run.facts_words import explain_runtime
 
 HASH = "7634f50c427838bb021c2d66a3d1168e9d199b0607e6329399f04846d42e20b4"
 LOCK = f"""\

@@ -6,8 +6,13 @@ placeholders and `@x@` stands for a SHA-256. numpy is locked twice, for old and 
 
 import hashlib
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+from ci_parity.base.errors import EvidenceError
+
+Result = TypeVar("Result")
 Edit = tuple[str, str]
 
 MANIFEST = """\
@@ -319,6 +324,14 @@ def project(root: Path, file: str, text: str) -> Path:
     write(root, "pyproject.toml", MANIFEST)
     write(root, "Pipfile", PIPFILE)
     return write(root, file, text)
+
+
+def attempt(action: Callable[[], Result]) -> Result | EvidenceError:
+    """Return what an action gives, be it a refusal; everything else that it raises is a failure."""
+    try:
+        return action()
+    except EvidenceError as error:
+        return error
 
 
 def edited(text: str, *edits: Edit) -> str:

@@ -85,13 +85,18 @@ source = { git = "https://robot@git.example.invalid/tool.git?rev=main#5162632d" 
 name = "direct-url"
 version = "1.0"
 source = { url = "https://files.example.invalid/direct_url-1.0-py3-none-any.whl" }
-wheels = [{ url = "https://files.example.invalid/direct_url-1.0-py3-none-any.whl", hash = "sha256:aa" }]
+wheels = [{ filename = "direct_url-1.0-py3-none-any.whl", hash = "sha256:aa" }]
 """
     found = read(tmp_path, "uv.lock", text).pins
     assert [(pin.name, pin.version, pin.source, pin.direct) for pin in found] == [
         ("helper", "", "editable+packages/helper", False),
         ("tool", "0.4", "git+https://git.example.invalid/tool.git?rev=main#5162632d", True),
-        ("direct-url", "1.0", "https://files.example.invalid/direct_url-1.0-py3-none-any.whl", True),
+        (
+            "direct-url",
+            "1.0",
+            "https://files.example.invalid/direct_url-1.0-py3-none-any.whl",
+            True,
+        ),
     ]
 
 

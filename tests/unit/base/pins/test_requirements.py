@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.pins import Pin, PinSet, read_pins
 from ci_parity.base.pins.requirement_lines import logical_lines
-from tests.unit.base.pins.samples import write
+from tests.unit.base.pins.samples import attempt, write
 
 
 def pins_of(root: Path, text: str, file: str = "requirements.txt") -> PinSet:
@@ -43,9 +43,7 @@ def only(root: Path, text: str) -> Pin:
         ("torch==2.8.0\r\n", "torch", "2.8.0", "==2.8.0"),
     ],
 )
-def test_a_requirement(
-    tmp_path: Path, line: str, name: str, version: str, specifier: str
-) -> None:
+def test_a_requirement(tmp_path: Path, line: str, name: str, version: str, specifier: str) -> None:
     """Names are normalised; only an exact version is a pin."""
     pin = only(tmp_path, line)
     assert (pin.name, pin.version, pin.specifier) == (name, version, specifier)
@@ -181,9 +179,7 @@ def test_includes_and_constraints(tmp_path: Path) -> None:
         ("-e", "neither a project nor a path", "requirements.txt:1"),
     ],
 )
-def test_what_cannot_be_read_is_refused(
-    tmp_path: Path, text: str, what: str, where: str
-) -> None:
+def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str, what: str, where: str) -> None:
     """With the line at fault; a variable is said not to be expanded."""
     root = tmp_path / "repository"
     write(tmp_path, "outside.txt", "torch==1\n")
@@ -213,7 +209,9 @@ def test_a_hash_sign_in_a_url_is_no_comment(tmp_path: Path) -> None:
 
 
 NAMES = st.from_regex(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,20}[A-Za-z0-9])?", fullmatch=True)
-VERSIONS = st.from_regex(r"[1-9][0-9]?(\.[1-9][0-9]?){0,3}((a|b|rc)[1-9]|\.post[1-9])?", fullmatch=True)
+VERSIONS = st.from_regex(
+    r"[1-9][0-9]?(\.[1-9][0-9]?){0,3}((a|b|rc)[1-9]|\.post[1-9])?", fullmatch=True
+)
 
 
 @given(st.lists(st.tuples(NAMES, VERSIONS), max_size=8), st.sampled_from(["\n", "\r\n", " \\\n\n"]))
@@ -237,17 +235,17 @@ def _folded(name: str) -> str:
     return name
 
 
-@given(st.text(st.characters(codec="utf-8"), max_size=200) | st.text("-r ec=;#\\\"'@[]<>~!ab1.:/\n\t", max_size=80))
-def test_any_text_is_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, text: str
-) -> None:
+@given(
+    st.text(st.characters(codec="utf-8"), max_size=200)
+    | st.text("-r ec=;#\\\"'@[]<>~!ab1.:/\n\t", max_size=80)
+)
+def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     """No text crashes the reader."""
     root = tmp_path_factory.mktemp("repository")
     (root / "requirements.txt").write_text(text, encoding="utf-8", newline="")
-    try:
-        found = read_pins(Path("requirements.txt"), root)
-    except EvidenceError as error:
-        assert error.where.startswith("requirements.txt")
+    found = attempt(lambda: read_pins(Path("requirements.txt"), root))
+    if isinstance(found, EvidenceError):
+        assert found.where.startswith("requirements.txt")
     else:
         assert all(pin.name and pin.where for pin in found.pins)
 

@@ -9,8 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from ci_parity.records.facts import ABSENT, Facts, differences
-from ci_parity.run.facts import is_runtime
+from ci_parity.records.facts import ABSENT, Facts, differences, is_runtime
 
 Changes = dict[str, tuple[str, str]]
 

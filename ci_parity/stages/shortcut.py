@@ -1,0 +1,93 @@
+"""Step 0: a repository in which git shows no difference costs next to nothing.
+
+Where the config and everything it names are byte for byte what they were at the base commit, every
+identity is too, and no model needs to be opened to know it. The shortcut reads the config without
+validating it, because git vouches that it has not changed; whatever it does not understand, or
+cannot be sure of, is left to the full path. It looks at nothing outside git: with a release log,
+which also knows drivers and installed files, it is not taken.
+"""
+
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ci_parity.base.errors import CiParityError
+from ci_parity.config.yaml_source import parse
+from ci_parity.detect.git import Repository
+from ci_parity.records.identity import BaselineSource, ChangeSet
+from ci_parity.records.verdict import Verdict
+
+CONFIG_NAME = "ci-parity.yml"
+# How a tensor says that its data lies in another file: the key of an external-data entry. A graph
+# without these bytes has no external data.
+_EXTERNAL = b"\x0a\x08location"
+
+
+def unchanged_by_git(root: Path, config: str, base: str) -> tuple[Verdict, bytes] | None:
+    """Return the verdict of a run that has nothing to do, with its bundle manifest.
+
+    None wherever that is not certain.
+
+    Args:
+        root: the deployment's folder.
+        config: the config file below it, empty for the usual one.
+        base: the base commit or revision, empty for the merge base with the default branch.
+    """
+    try:
+        return _unchanged(root, root / (config or CONFIG_NAME), base)
+    except (CiParityError, OSError, KeyError, TypeError, AttributeError, ValueError):
+        return None
+
+
+def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | None:
+    value = parse(config.read_text(encoding="utf-8"), where=config.name).value
+    variants: dict[str, Any] = value["variants"]
+    plain = not any("converter" in variant for variant in variants.values())
+    if not plain or value.get("release", {}).get("log"):
+        return None
+    models = [root / variant["path"] for variant in variants.values()]
+    recipes = [root / v["optimization"] for v in variants.values() if "optimization" in v]
+    fixtures = root / value["fixtures"]
+    repository = Repository(folder=root)
+    commit = repository.resolve(base) if base else repository.merge_base()
+    if not commit or not _plain_paths(root, [*models, *recipes, fixtures, config]):
+        return None
+    if not all(_whole(model) for model in models):
+        return None
+    if not repository.same_since(commit, [config, *models, *recipes, fixtures]):
+        return None
+    return _verdict(value.get("deployment", "model"), root, models, commit)
+
+
+def _plain_paths(root: Path, paths: list[Path]) -> bool:
+    """Whether no path leaves the root or passes a symbolic link, whose end git does not see."""
+    for path in paths:
+        if ".." in path.relative_to(root).parts or not path.exists():
+            return False
+        below = [path, *path.parents[: len(path.relative_to(root).parts) - 1]]
+        if any(part.is_symlink() for part in below):
+            return False
+    return True
+
+
+def _whole(model: Path) -> bool:
+    """Whether a model is one file: its graph names no external data."""
+    with model.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return data.find(_EXTERNAL) < 0
+
+
+def _verdict(name: str, root: Path, models: list[Path], commit: str) -> tuple[Verdict, bytes]:
+    from ci_parity.base.digest import sha256_bytes
+    from ci_parity.release.bundle import bundle_manifest, describe_file
+    from ci_parity.stages.unchanged import unchanged
+
+    described = {model: describe_file(model, root, "graph") for model in _once(models)}
+    manifest = bundle_manifest(tuple(described.values()))
+    source = BaselineSource(kind="merge-base", label=f"commit {commit[:12]}", commit=commit)
+    changes = ChangeSet(source=source, changes=(), identities=(), baselines=(), to_run=())
+    return unchanged(name, changes, sha256_bytes(manifest)), manifest
+
+
+def _once(models: list[Path]) -> Iterator[Path]:
+    yield from dict.fromkeys(models)

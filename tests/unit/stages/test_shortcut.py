@@ -1,0 +1,158 @@
+"""The shortcut is taken only where git vouches for everything a run depends on."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+
+from ci_parity.cli import run
+from ci_parity.stages.shortcut import unchanged_by_git
+from tests.support.models import scale_initializer
+from tests.support.user_repository import UserRepository, linear_repository
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> UserRepository:
+    """Return a deployment without a release log, on a branch with an unrelated commit."""
+    made = linear_repository(tmp_path / "user")
+    config = (made.root / "ci-parity.yml").read_text(encoding="utf-8")
+    made.write("ci-parity.yml", config.partition("release:")[0])
+    made.commit("no log")
+    made.git("checkout", "--quiet", "-b", "change")
+    made.write("README.md", "words")
+    made.commit("words")
+    return made
+
+
+def taken(repository: UserRepository) -> bool:
+    """Whether the shortcut is taken."""
+    return unchanged_by_git(repository.root, "", "") is not None
+
+
+def test_an_unrelated_change_takes_it(repository: UserRepository) -> None:
+    """Words in a README need no model to be opened."""
+    assert taken(repository)
+
+
+def test_it_says_what_the_full_path_says(
+    repository: UserRepository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Verdict, label and bundle digest are those of the full path."""
+    found = unchanged_by_git(repository.root, "", "")
+    assert found is not None
+    report = repository.root / "ci-parity-report"
+    argv = ["check", "--root", str(repository.root), "--report-dir", str(report), "--log"]
+    assert run([*argv, "file:none.jsonl"]) == 0
+    assert found[0].summary in capsys.readouterr().out
+    assert (report / "bundle.json").read_bytes() == found[1]
+
+
+def weight(repository: UserRepository) -> None:
+    """Edit the model in the work tree alone."""
+    scale_initializer(repository.root / "model.onnx", repository.root / "model.onnx", 1.01)
+
+
+def staged(repository: UserRepository) -> None:
+    """Edit and stage the model."""
+    weight(repository)
+    repository.git("add", "--all")
+
+
+def committed(repository: UserRepository) -> None:
+    """Edit and commit the model."""
+    weight(repository)
+    repository.commit("fault")
+
+
+def fixture(repository: UserRepository) -> None:
+    """Drop a stored reference."""
+    (repository.root / "fixtures" / "one" / "output_0.pb").unlink()
+
+
+def new_case(repository: UserRepository) -> None:
+    """Leave an untracked file among the fixtures."""
+    repository.write("fixtures/two/input_0.pb", "x")
+
+
+def ignored_model(repository: UserRepository) -> None:
+    """Make the model a build product that git ignores."""
+    repository.git("rm", "--quiet", "--cached", "model.onnx")
+    repository.write(".gitignore", "model.onnx\n")
+    repository.commit("ignored")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def config(repository: UserRepository) -> None:
+    """Loosen the policy."""
+    repository.replace("ci-parity.yml", "measure: false", "measure: false, sessions: 2")
+
+
+def log(repository: UserRepository) -> None:
+    """Configure a release log, at the base too."""
+    text = (repository.root / "ci-parity.yml").read_text(encoding="utf-8")
+    repository.write("ci-parity.yml", text + "release: {log: 'file:log.jsonl'}\n")
+    repository.commit("log")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def converter(repository: UserRepository) -> None:
+    """Name a converter, at the base too."""
+    repository.replace(
+        "ci-parity.yml", "{path: model.onnx}", "{path: model.onnx, converter: {command: [x]}}"
+    )
+    repository.commit("converter")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def link(repository: UserRepository) -> None:
+    """Put the model behind a symbolic link that git tracks."""
+    (repository.root / "elsewhere").mkdir()
+    (repository.root / "model.onnx").rename(repository.root / "elsewhere" / "model.onnx")
+    (repository.root / "model.onnx").symlink_to("elsewhere/model.onnx")
+    repository.commit("link")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def external(repository: UserRepository) -> None:
+    """Move the weights to an external file, at the base too."""
+    path = repository.root / "model.onnx"
+    model = onnx.load(path)
+    onnx.save_model(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    repository.commit("external")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def nonsense(repository: UserRepository) -> None:
+    """Commit a config that is no config, at the base too."""
+    repository.write("ci-parity.yml", "variants: [1, 2]\nfixtures: 3\n")
+    repository.commit("nonsense")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def escape(repository: UserRepository) -> None:
+    """Name a model outside the folder, at the base too."""
+    repository.replace("ci-parity.yml", "model.onnx", "../user/model.onnx")
+    repository.commit("escape")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        weight, staged, committed, fixture, new_case, ignored_model, config, log, converter, link,
+        external, nonsense, escape,
+    ],
+)  # fmt: skip
+def test_whatever_is_not_certain_leaves_it_to_the_full_path(
+    repository: UserRepository, edit: Callable[[UserRepository], None]
+) -> None:
+    """A difference, or something git cannot vouch for, is never a shortcut."""
+    edit(repository)
+    assert not taken(repository)
+
+
+def test_an_unknown_base_leaves_it_to_the_full_path(repository: UserRepository) -> None:
+    """Without the base commit nothing is certain."""
+    assert unchanged_by_git(repository.root, "", "1" * 40) is None
+    assert unchanged_by_git(repository.root, "other.yml", "") is None
