@@ -241,3 +241,24 @@ def test_an_event_without_a_base_runs_everything(
     report = json.loads((repository.root / runner.outputs()["report"]).read_text())
     assert report["ran"] is True
     assert name in report["changes"]["source"]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [({"before": "0" * 40}, "names no base commit"), ({"forced": True}, "force-pushed")],
+    ids=["first push", "force-push"],
+)
+def test_a_push_without_a_usable_before_runs_everything(
+    runner: Runner, repository: UserRepository, change: Mapping[str, Any], words: str
+) -> None:
+    """A first push and a force-push have no baseline; the report says which it was."""
+    event = {
+        "before": repository.git("rev-parse", "HEAD~1"),
+        "ref": "refs/heads/topic",
+        "repository": {"full_name": "acme/models", "default_branch": "main"},
+        **change,
+    }
+    assert runner.start("push", event, "write-token", {}, ref="refs/heads/topic") == 0
+    report = json.loads((repository.root / runner.outputs()["report"]).read_text())
+    assert report["ran"] is True
+    assert words in report["changes"]["source"]["reason"]
