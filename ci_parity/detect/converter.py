@@ -14,10 +14,7 @@ from ci_parity.base.pins import PinSet, read_pins
 from ci_parity.detect.converter_words import explain_model, explain_pins, explain_scripts
 from ci_parity.detect.pin_facts import facts_of_pins, pins_of_facts
 from ci_parity.detect.scripts import Script, find_scripts
-
-Facts = Mapping[str, str]
-
-_MAX_TEXT = 200
+from ci_parity.records.facts import ABSENT, Facts, fact
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,29 +80,23 @@ def explain_converter(before: Facts, after: Facts) -> tuple[str, ...]:
 
 
 def _model_facts(origin: ModelOrigin) -> Iterator[tuple[str, str]]:
-    producer = _printable(f"{origin.producer_name} {origin.producer_version}")
+    producer = f"{origin.producer_name} {origin.producer_version}".strip()
     if producer:
-        yield "producer", producer
+        yield "producer", fact(producer)
     if origin.ir_version:
         yield "ir version", str(origin.ir_version)
     for domain, version in sorted(origin.opsets.items()):
-        yield f"opset {_printable(domain) or 'ai.onnx'}", str(version)
-    domains = sorted({_printable(domain) for domain in origin.function_domains} - {""})
+        yield f"opset {fact(domain or 'ai.onnx')}", str(version)
+    domains = ", ".join(sorted(set(origin.function_domains) - {""}))
     if domains:
-        yield "function domains", ", ".join(domains)
+        yield "function domains", fact(domains)
     if origin.metadata:
         yield "metadata", origin.metadata
 
 
-def _printable(text: str) -> str:
-    """Return one line of what a model says, without characters that steer a terminal."""
-    shown = "".join(char if char.isprintable() else " " for char in text[: 4 * _MAX_TEXT])
-    return " ".join(shown.split())[:_MAX_TEXT]
-
-
 def _script_fact(script: Script) -> str:
     if not script.digest:
-        return "absent"
+        return ABSENT
     words = [script.digest]
     if script.code:
         words.append(f"code={script.code[:32]}")

@@ -5,17 +5,16 @@ moved alone is another file under the same version, a script whose syntax stayed
 anew.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from ci_parity.base.pins import PinChange, PinChangeKind, PinSet, compare_pins
+from ci_parity.records.facts import ABSENT, Facts
 
 _MAX_SENTENCES = 20
 _MAX_NAMES = 8
 _NONE = "(none)"
 _MODEL_FACTS = ("producer", "ir version", "function domains", "command", "requires")
 _ORDER = list(PinChangeKind)
-
-Facts = Mapping[str, str]
 
 
 def explain_model(before: Facts, after: Facts) -> Iterator[str]:
@@ -119,8 +118,8 @@ def explain_scripts(before: Facts, after: Facts, *, pins_equal: bool) -> Iterato
         only = ", only comments or formatting changed"
         yield f"converter script changed ({_listed(laid_out)}){only}{equal}"
     for path, fact in news.items():
-        if fact.endswith(("unparsed", "absent")) and fact != olds.get(path):
-            lack = "is not there" if fact == "absent" else "cannot be parsed"
+        if fact.endswith(("unparsed", ABSENT)) and fact != olds.get(path):
+            lack = "is not there" if fact == ABSENT else "cannot be parsed"
             yield f"{path} {lack}: what it imports is not known"
 
 

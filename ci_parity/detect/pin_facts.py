@@ -7,10 +7,10 @@ that another version wrote; what cannot be read back is skipped.
 
 import re
 from collections import Counter
-from collections.abc import Mapping
 
 from ci_parity.base.pins import Pin, PinSet
 from ci_parity.base.pins.change import role
+from ci_parity.records.facts import Facts
 
 _KEY = re.compile(r"pin (?P<name>\S+)(?: \[(?P<marker>.*)\])?(?: #\d+)?", re.DOTALL)
 _VERSION = re.compile(r"[A-Za-z0-9][\w.!+-]*")
@@ -33,7 +33,7 @@ def facts_of_pins(pins: PinSet) -> dict[str, str]:
     return facts
 
 
-def pins_of_facts(facts: Mapping[str, str], name: str) -> PinSet:
+def pins_of_facts(facts: Facts, name: str) -> PinSet:
     """Return the pins that facts tell of; every pin stands in the file called `name`."""
     pins = (_pin(key, value, name) for key, value in facts.items() if key.startswith("pin "))
     settings = (

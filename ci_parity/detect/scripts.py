@@ -50,6 +50,7 @@ def find_scripts(command: Sequence[str], root: Path) -> tuple[Script, ...]:
     Raises:
         EvidenceError: a file leaves the repository through a link, or there is no end of them.
     """
+    root = root.absolute()
     search = _Search(root, command)
     waiting = deque(search.named())
     found: dict[str, Script] = {}
@@ -104,20 +105,17 @@ class _Search:
                 yield from self._module((*word.split("."), "__main__"))
             elif before == "-c":
                 yield from self._imported_by(word)
-            assigned = _ASSIGNED.fullmatch(word)
-            for text in filter(None, (word, assigned[1] if assigned else "")):
-                if position or text.endswith(".py"):
-                    path = self._root / text
-                    yield from self._existing(path, path / "__main__.py")
+            path = self._root / _value(word)
+            if position or path.suffix == ".py":
+                yield from self._existing(path, path / "__main__.py")
 
     def missing(self) -> tuple[str, ...]:
         """Return the Python files of the repository that the command names and that are not there.
 
         They count as absent: a converter without its script is no known converter.
         """
-        paths = [self._root / word for word in self._command if word.endswith(".py")]
-        gone = [path for path in paths if is_below(path, self._root) and not _is_file(path)]
-        return tuple(shown(path, self._root) for path in gone)
+        gone = [path for path in self._python_files() if not _is_file(path)]
+        return tuple(shown(path, self._root) for path in gone if is_below(path, self._root))
 
     def modules(self, wanted: ImportedName, importer: Path) -> Iterator[Path]:
         """Yield the files of the repository that an import executes."""
@@ -130,6 +128,12 @@ class _Search:
         yield from self._existing(folder / "__init__.py")
         yield from self._below(folder, wanted.module)
 
+    def _python_files(self) -> Iterator[Path]:
+        for word in self._command:
+            path = self._root / _value(word)
+            if path.suffix == ".py" and " " not in word:
+                yield path
+
     def _imported_by(self, code: str) -> Iterator[Path]:
         try:
             names = imported_names(parse(code.encode("utf-8", "replace")))
@@ -140,9 +144,7 @@ class _Search:
 
     def _python_path(self) -> Iterator[Path]:
         """Yield what Python will search: the script's folder, PYTHONPATH, the root, src."""
-        for word in self._command[1:]:
-            if word.endswith(".py"):
-                yield (self._root / word).parent
+        yield from (path.parent for path in self._python_files())
         for word in self._command:
             if word.startswith("PYTHONPATH="):
                 parts = word.removeprefix("PYTHONPATH=").split(":")
@@ -184,6 +186,12 @@ class _Search:
         """Whether a path lies in a virtual environment inside the repository."""
         folders = list(path.parents)[: len(Path(shown(path, self._root)).parts) - 1]
         return any((folder / "pyvenv.cfg").is_file() for folder in folders)
+
+
+def _value(word: str) -> str:
+    """Return what an option or a variable of a command is set to, else the word itself."""
+    assigned = _ASSIGNED.fullmatch(word)
+    return assigned[1] if assigned else word
 
 
 def _is_file(path: Path) -> bool:

@@ -12,9 +12,10 @@ local functions that are called, with their names, since a runtime may recognise
 and shape of a weight at the place where it enters. What does not: other names, doc strings,
 metadata, shape hints, order in the file, unused nodes, weights, functions and operator sets, the
 IR version, whether two places share a weight, and whether a weight is an initializer or a Constant
-node. Symbolic dimensions count by where they recur, not by name. Fields this ONNX does not know,
-quantization annotations and device configurations count by their bytes, names in them included: a
-change there is never called harmless.
+node. Symbolic dimensions count by where they recur, not by name. Quantization annotations, device
+configurations and fields this ONNX does not know (of models, graphs, functions, nodes, attributes,
+ports and types) count by their bytes, names in them included: a change there is never called
+harmless.
 
 The meaning adds the values: topology, then the digest of each weight by its place.
 """
@@ -246,12 +247,12 @@ class _Walk:
         inner = self._frame(body.scope, title, f"s{self._next_scope()}.", captured)
         self._visit(inner)
         outputs = [self._value(inner, name) for name in body.scope.outputs]
-        types = [
-            type_text(port.type, self._symbol) for port in (*body.graph.input, *body.graph.output)
-        ]
+        given = (body.scope.weights.get(name) for name in body.scope.inputs)
+        defaults = [self._met(weight).key if weight else "" for weight in given]
+        types = [self._type(port) for port in (*body.graph.input, *body.graph.output)]
         keys = [value.key for value in outputs]
         size = len(self._nodes) - first
-        lines.append([text_of(body.attribute), size, types, keys, _hints(body.graph)])
+        lines.append([text_of(body.attribute), size, types, defaults, keys, _hints(body.graph)])
         returned.extend(value.ref for value in outputs)
 
     def _value(self, frame: _Frame, name: str) -> _Value:
@@ -269,9 +270,13 @@ class _Walk:
     def _port(
         self, port: "ValueInfoProto", value: _Value, lines: list[list[str]], ports: list[PortFact]
     ) -> None:
-        lines.append([text_of(port.name), type_text(port.type, self._symbol), value.key])
+        lines.append([text_of(port.name), self._type(port), value.key])
         shown = label(type_text(port.type, label))
         ports.append(PortFact(name=label(port.name), type=shown, source=value.ref))
+
+    def _type(self, port: "ValueInfoProto") -> str:
+        """Return a declared type as it counts: blind to the names of symbolic dimensions."""
+        return " ".join([type_text(port.type, self._symbol), *_unknown(port, port.type)])
 
     def _attribute(self, attribute: "AttributeProto") -> str:
         return f"{text_of(attribute.name)}={attribute_value(attribute, self._folder)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.pins.documents import Tree, read_yaml
-from ci_parity.base.pins.normal import project_name
+from ci_parity.base.pins.normal import project_name, public_url
 from ci_parity.base.pins.pin import Pin, PinSet, without_repetitions
 from ci_parity.base.pins.requirements import read_requirements
 from ci_parity.base.pins.text import SourceText
@@ -53,13 +53,16 @@ def _pip_requirements(source: SourceText, root: Path, items: list[Tree]) -> PinS
 def _pin(item: Tree, where: str) -> Pin:
     found = _PACKAGE.fullmatch(item.text.strip())
     if not found:
-        raise EvidenceError(f"not a conda package: {item.text[:100]!r}", where=where)
+        text = public_url(item.text)[:100]
+        raise EvidenceError(f"not a conda package: {text!r}", where=where)
     parts = found.groupdict(default="")
     exact = parts["operator"] == "==" or bool(parts["build"])
-    asked = f"{parts['operator']}{parts['version']}" or " ".join((parts["range"] + parts["loose"]).split())
+    asked = f"{parts['operator']}{parts['version']}" or " ".join(
+        (parts["range"] + parts["loose"]).split()
+    )
     return Pin(
         name=project_name(parts["name"]), version=parts["version"] if exact else "",
-        specifier=f"=={parts['version']}" if exact else asked,
+        specifier=f"=={parts['version']}" if exact else " ".join(asked.split()),
         source="conda+" + "=".join(filter(None, (parts["channel"], parts["build"]))), direct=True,
         where=where,
     )  # fmt: skip

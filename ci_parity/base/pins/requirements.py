@@ -77,7 +77,7 @@ def parse_requirement(text: str, where: str) -> Pin:
     except (InvalidRequirement, RecursionError) as error:
         what = str(error).splitlines()[0] if isinstance(error, InvalidRequirement) else "too deep"
         raise EvidenceError(
-            f"not a requirement: {text[:100]!r}: {what[:200]}",
+            f"not a requirement: {public_url(text)[:100]!r}: {public_url(what)[:200]}",
             where=where,
             remedy="variables are not expanded here" if "$" in text else "",
         ) from error
@@ -150,7 +150,7 @@ def _options(tokens: list[str], where: str) -> Iterator[Option]:
             name, equals, value = token[:2], "=", token[2:].removeprefix("=")
         name = _SHORT.get(name, name)
         if not name.startswith("-"):
-            raise EvidenceError(f"{token[:100]!r} belongs to no option", where=where)
+            raise EvidenceError(f"{public_url(token)[:100]!r} belongs to no option", where=where)
         if not equals and name not in _FLAGS and tokens and not tokens[-1].startswith("-"):
             value = tokens.pop()
         yield name, value
@@ -187,7 +187,9 @@ def _included(reading: _Reading, source: SourceText, name: str, where: str) -> S
         return read_source(path, reading.root)
     except EvidenceError as error:
         raise EvidenceError(
-            f"cannot include {name[:200]!r}: {error.what}", where=where, remedy=error.remedy
+            f"cannot include {public_url(name)[:200]!r}: {error.what}",
+            where=where,
+            remedy=error.remedy,
         ) from error
 
 

@@ -17,7 +17,7 @@ _OTHER_ENCODINGS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF32_B
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceText:
-    """A file's text, its path, and `name`: the path from the root, as messages show it."""
+    """A file's text, its absolute path, and `name`: the path from the root, as messages show it."""
 
     name: str
     path: Path
@@ -101,4 +101,4 @@ def read_source(path: Path, root: Path, *, limit: int = MAX_BYTES) -> SourceText
         raise EvidenceError("not UTF-8", where=f"{name}:{line}", remedy="save it as UTF-8") from (
             error
         )
-    return SourceText(name=name, path=root / path, text=text)
+    return SourceText(name=name, path=(root / path).absolute(), text=text)

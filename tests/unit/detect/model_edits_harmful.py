@@ -21,7 +21,7 @@ TWINS: dict[int, TensorProto.DataType] = {
     TensorProto.FLOAT: TensorProto.INT32, TensorProto.INT8: TensorProto.UINT8,
     TensorProto.UINT8: TensorProto.INT8, TensorProto.INT4: TensorProto.UINT4,
 }  # fmt: skip
-ORDERED = ("Sub", "Div", "Gate", "MatMul")
+ORDERED = ("Sub", "Div", "Gate", "MatMul", "Concat")
 
 
 def _nodes(model: onnx.ModelProto, *operators: str) -> list[onnx.NodeProto]:

@@ -4,7 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from ci_parity.base.canonical import canonical_bytes
 from ci_parity.detect.changes import compare_identities, forced
+from ci_parity.records.condensed import condense
 from ci_parity.records.identity import Axis, BaselineSource, Identity
 
 SOURCE = BaselineSource(kind="log", label="line 3")
@@ -67,7 +69,7 @@ def test_several_axes_at_once() -> None:
     """Each axis that moved is listed once."""
     moved = replace(IDENTITY, model="e" * 64, runtime="onnxruntime==1.32.0", policy="f" * 64)
     changes = compare_identities(SOURCE, [IDENTITY], [moved])
-    assert [c.axis for c in changes.changes] == [Axis.MODEL, Axis.RUNTIME, Axis.POLICY]
+    assert [c.axis for c in changes.changes] == [Axis.RUNTIME, Axis.MODEL, Axis.POLICY]
 
 
 def test_no_baseline_runs_everything_without_inventing_changes() -> None:
@@ -95,3 +97,46 @@ def test_forced_keeps_the_differences_and_says_why() -> None:
     assert changes.must_run
     assert changes.changes == ()
     assert changes.source.reason == "asked to"
+
+
+def facts(**values: str) -> str:
+    """Return facts as an identity keeps them."""
+    return canonical_bytes(values).decode()
+
+
+@pytest.mark.parametrize(
+    ("field", "axis"),
+    [("converter", Axis.CONVERTER), ("components", Axis.RUNTIME), ("host", Axis.DRIVER)],
+)
+def test_facts_known_on_both_sides_are_compared(field: str, axis: Axis) -> None:
+    """A fact that differs is a change of its axis, with the fact before and after."""
+    sides = [replace(IDENTITY, **{field: facts(a="1", b=value)}) for value in ("2", "3")]
+    (change,) = compare_identities(SOURCE, [sides[0]], [sides[1]]).changes
+    assert (change.axis, change.before, change.after) == (axis, "b=2", "b=3")
+
+
+@pytest.mark.parametrize("field", ["converter", "components", "host"])
+def test_facts_unknown_on_one_side_are_no_change(field: str) -> None:
+    """What was not known before cannot be said to have changed."""
+    known = replace(IDENTITY, **{field: facts(a="1")})
+    assert not compare_identities(SOURCE, [IDENTITY], [known]).must_run
+    assert not compare_identities(SOURCE, [known], [IDENTITY]).must_run
+
+
+def test_condensed_facts_still_tell_two_identities_apart() -> None:
+    """Facts that did not fit into the log are compared by their digest."""
+    text = facts(a="1", b="2")
+    before = replace(IDENTITY, host=condense(text))
+    assert not compare_identities(SOURCE, [before], [replace(IDENTITY, host=text)]).must_run
+    moved = replace(IDENTITY, host=facts(a="1", b="3"))
+    (change,) = compare_identities(SOURCE, [before], [moved]).changes
+    assert change.axis is Axis.DRIVER
+    assert change.before != change.after
+
+
+def test_a_bumped_runtime_is_not_compared_file_by_file() -> None:
+    """The components of another version differ of course; the requirement says it."""
+    before = replace(IDENTITY, components=facts(a="1"))
+    after = replace(IDENTITY, runtime="onnxruntime==1.32.0", components=facts(a="2"))
+    (change,) = compare_identities(SOURCE, [before], [after]).changes
+    assert change.after == "onnxruntime==1.32.0"

@@ -1,5 +1,4 @@
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,61 +7,16 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.detect.topology import graph_facts
-from ci_parity.records.model_facts import GraphFacts
-
-HERE = Path()
-FLOATS = helper.make_tensor_type_proto(TensorProto.FLOAT, [2, 4])
-
-
-def port(name: str) -> onnx.ValueInfoProto:
-    """Return an input or output of float32[2,4]."""
-    return helper.make_value_info(name, FLOATS)
-
-
-def weight(name: str, *values: float) -> onnx.TensorProto:
-    """Return a float32 initializer."""
-    return numpy_helper.from_array(np.array(values, np.float32), name)
-
-
-def strings(name: str, *shape: int) -> onnx.TensorProto:
-    """Return an initializer of one string."""
-    return onnx.TensorProto(name=name, data_type=TensorProto.STRING, dims=shape, string_data=[b"a"])
-
-
-def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
-    """Return a node; names are separated by blanks, `-` is an optional one left out."""
-    names = [[n.strip("-") for n in side.split()] for side in (inputs, outputs)]
-    return helper.make_node(op, names[0], names[1], **attributes)
-
-
-def branch(*nodes: onnx.NodeProto, initializers: Sequence[onnx.TensorProto] = ()) -> object:
-    """Return a subgraph that gives what its last node gives."""
-    return helper.make_graph(nodes, "b", [], [port(nodes[-1].output[0])], initializers)
-
-
-def model(
-    *nodes: onnx.NodeProto,
-    weights: Sequence[onnx.TensorProto] = (),
-    outputs: str = "y",
-    functions: Sequence[onnx.FunctionProto] = (),
-) -> onnx.ModelProto:
-    """Return a model with the inputs `x` and `z`."""
-    graph = helper.make_graph(
-        nodes, "g", [port("x"), port("z")], [port(o) for o in outputs.split()], list(weights)
-    )
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("own", 1)]
-    return helper.make_model(graph, opset_imports=opsets, functions=list(functions))
-
-
-def facts(made: onnx.ModelProto) -> GraphFacts:
-    """Return what a model means."""
-    return graph_facts(made, HERE)
-
-
-def digests(*models: onnx.ModelProto) -> set[str]:
-    """Return the different meanings among models."""
-    return {facts(made).semantic_sha256 for made in models}
+from tests.unit.detect.model_builders import (
+    FLOATS,
+    digests,
+    facts,
+    model,
+    node,
+    port,
+    strings,
+    weight,
+)
 
 
 def test_exchanged_weights_of_two_equal_branches_are_another_meaning() -> None:
@@ -74,19 +28,6 @@ def test_exchanged_weights_of_two_equal_branches_are_another_meaning() -> None:
     second = facts(model(*nodes, weights=[weight("a", 2), weight("b", 1)]))
     assert first.topology_sha256 == second.topology_sha256
     assert first.semantic_sha256 != second.semantic_sha256
-
-
-def test_exchanged_weights_captured_by_a_subgraph_are_another_meaning() -> None:
-    """What a branch takes from outside counts at each place where it enters the branch."""
-    weights = [weight("a", 1), weight("b", 2), numpy_helper.from_array(np.array(True), "c")]
-
-    def with_branch(second: str) -> onnx.ModelProto:
-        then = branch(node("Sub", "a b", "t"), node("Mul", f"t {second}", "u"))
-        other = branch(node("Relu", "x", "v"))
-        made = node("If", "c", "y", then_branch=then, else_branch=other)
-        return model(made, weights=weights)
-
-    assert len(digests(with_branch("a"), with_branch("b"))) == 2
 
 
 def test_a_random_node_used_twice_is_not_two_random_nodes() -> None:
@@ -179,6 +120,39 @@ def test_how_many_outputs_are_asked_for_counts() -> None:
     assert len(digests(two, three)) == 2
 
 
+def test_which_output_of_a_node_is_taken_counts() -> None:
+    """The halves of a Split are not the same value."""
+    split = node("Split", "x", "a b", num_outputs=2)
+    both = (model(split, node("Concat", order, "y", axis=0)) for order in ("a b", "b a"))
+    assert len(digests(*both)) == 2
+
+
+def test_an_operator_of_another_domain_is_another_operator() -> None:
+    """Even where both domains are in use anyway."""
+    pairs = [("", "own"), ("own", "")]
+    first, second = (
+        model(node("Gelu", "x", "a", domain=one), node("Gelu", "a", "y", domain=two))
+        for one, two in pairs
+    )
+    assert len(digests(first, second)) == 2
+
+
+def test_an_input_with_a_default_is_not_an_output_that_is_constant() -> None:
+    """The same name, type and weight on the other side of the model is another contract."""
+    given, made = (model(node("Relu", "x", "y"), weights=[weight("z", 1)]) for _ in range(2))
+    del made.graph.input[1]
+    made.graph.output.insert(0, port("z"))
+    assert len(digests(given, made)) == 2
+
+
+def test_a_fixed_dimension_counts() -> None:
+    """8 is not 9."""
+    eight, nine = (model(node("Relu", "x", "y")) for _ in range(2))
+    for made, size in ((eight, 8), (nine, 9)):
+        made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = size
+    assert len(digests(eight, nine)) == 2
+
+
 def test_what_no_output_depends_on_is_not_part_of_the_meaning() -> None:
     """An unused node, weight, function and operator set leave the digest; they are counted."""
     used = model(node("Relu", "x", "y"))
@@ -236,47 +210,6 @@ def test_types_that_are_no_plain_tensor_count(declared: onnx.TypeProto) -> None:
     assert len(digests(plain, other)) == 2
 
 
-def called(body: onnx.NodeProto, opset: int = 21, **attributes: Any) -> onnx.ModelProto:
-    """Return a model that calls a function whose body is one node, from another function."""
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("own", 1)]
-    inner = helper.make_function("own", "Inner", ["a", "c"], ["b"], [body], opsets, ["k"])
-    call = helper.make_node("Inner", ["p", "q"], ["r"], domain="own", k=0.5)
-    outer = helper.make_function("own", "Outer", ["p", "q"], ["r"], [call], opsets)
-    return model(node("Outer", "x z", "y", domain="own", **attributes), functions=[outer, inner])
-
-
-def test_functions_count_as_far_as_they_are_called() -> None:
-    """A change in a function that a function calls, or in its operator set, is a change."""
-    leaky = node("LeakyRelu", "a", "b")
-    leaky.attribute.add(name="alpha", type=1, ref_attr_name="k")
-    variants = [
-        called(node("Sub", "a c", "b")), called(node("Sub", "c a", "b")),
-        called(node("Add", "a c", "b")), called(node("Sub", "a c", "b"), opset=20), called(leaky),
-    ]  # fmt: skip
-    assert len(digests(*variants)) == len(variants)
-    assert [f.name for f in facts(variants[0]).functions] == ["own::Outer", "own::Inner"]
-
-
-def test_the_order_of_functions_and_the_names_in_them_do_not_count() -> None:
-    """Functions are found by what they are called by."""
-    first, second = called(node("Sub", "a c", "b")), called(node("Sub", "a c", "b"))
-    second.functions.reverse()
-    for function in second.functions:
-        renamed = {name: f"v{i}" for i, name in enumerate((*function.input, *function.output))}
-        function.input[:] = [renamed[name] for name in function.input]
-        function.output[:] = [renamed[name] for name in function.output]
-        function.node[0].input[:] = [renamed[name] for name in function.node[0].input]
-        function.node[0].output[:] = [renamed[name] for name in function.node[0].output]
-    assert len(digests(first, second)) == 1
-
-
-def test_a_function_that_calls_itself_does_not_hang_the_walk() -> None:
-    """Runtimes refuse it; the digest only must end."""
-    call = helper.make_node("Loop", ["p"], ["r"], domain="own")
-    endless = helper.make_function("own", "Loop", ["p"], ["r"], [call], [])
-    assert facts(model(node("Loop", "x", "y", domain="own"), functions=[endless])).functions
-
-
 def test_fields_this_onnx_does_not_know_are_never_called_harmless() -> None:
     """A field of a later ONNX may change the meaning, so its bytes count."""
     plain, later = (node("Relu", "x", "y") for _ in range(2))
@@ -285,6 +218,9 @@ def test_fields_this_onnx_does_not_know_are_never_called_harmless() -> None:
     group = node("Relu", "x", "y")
     group.MergeFromString(b"\xfb\x3f\x08\x01\xfc\x3f")
     assert len(digests(model(plain), model(later), model(group))) == 3
+    typed = model(plain)
+    typed.graph.input[0].type.MergeFromString(b"\xfa\x3f\x05later")
+    assert len(digests(model(plain), typed)) == 2
 
 
 def test_quantization_annotations_and_device_placement_count() -> None:

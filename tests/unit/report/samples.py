@@ -75,12 +75,17 @@ def changes(*moved: Change, kind: str = "log", reason: str = "") -> ChangeSet:
         identities=(after,),
         baselines=(before,) if kind != "none" else (),
         to_run=(PairName(target="cpu", variant="exported"),) if moved or kind == "none" else (),
+        foresight=(FORESEEN,) if moved else (),
     )  # fmt: skip
 
 
 BUMP = Change(
     axis=Axis.RUNTIME, target="cpu", variant="exported", before="onnxruntime==1.31.1",
-    after="onnxruntime==1.32.0",
+    after="onnxruntime==1.32.0", sentences=("onnxruntime moved by one minor version",),
+)  # fmt: skip
+FORESEEN = Finding(
+    id="foresight.telemetry", outcome=Outcome.INCONCLUSIVE, subject=Subject(target="cpu"),
+    evidence="a later version reports on the models it runs", remedy="switch it off", advisory=True,
 )  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -78,13 +79,17 @@ def poisoned(payload: str) -> Verdict:
     """Return a verdict in which everything that comes from outside is one text."""
     about = Subject(target=payload, variant=payload, boundary=payload, case=payload, output=payload)
     source = BaselineSource(kind="log", label=payload, commit=payload, reason=payload)
-    moved = Change(axis=Axis.MODEL, target=payload, variant=payload, before=payload, after=payload)
+    moved = Change(
+        axis=Axis.MODEL, target=payload, variant=payload, before=payload, after=payload,
+        sentences=(payload,),
+    )  # fmt: skip
     found = output(
         subject=about, dtype=payload, rule=payload, worst_baseline=payload,
         worst_candidate=payload, outcome=Outcome.FAIL,
     )  # fmt: skip
     wrong: dict[str, Any] = {"subject": about, "evidence": payload, "remedy": payload}
-    since = changes(moved)
+    foreseen = finding("foresight", advisory=True, **wrong)
+    since = replace(changes(moved), source=source, foresight=(foreseen,))
     return passed(
         deployment=payload, summary=payload, outcome=Outcome.FAIL,
         rows=(row(Outcome.FAIL, target=payload, variant=payload, boundary=payload, worst=found),),
@@ -92,10 +97,7 @@ def poisoned(payload: str) -> Verdict:
             finding(payload or "x", **wrong), finding("decision.argmax", advisory=True, **wrong),
         ),
         outputs=(found,), latency=(latency(subject=about),),
-        changes=type(since)(
-            source=source, changes=(moved,), identities=since.identities,
-            baselines=since.baselines, to_run=since.to_run,
-        ),
+        changes=since,
         environment=Environment(host=payload, systems=(payload,)), reproduce=(payload,),
     )  # fmt: skip
 
@@ -185,13 +187,14 @@ def test_no_text_acts_in_a_comment(payload: str) -> None:
                 assert OURS.fullmatch(token.content), token.content
         links = [token.attrs["href"] for token in found if token.type == "link_open"]
         assert links == [RUN_URL]
-        kinds = [{t.type for t in found} for found in (found, expected)]
+        kinds = [{t.type for t in side} for side in (found, expected)]
         assert kinds[0] - kinds[1] == set()
         assert all(bars == wanted for bars, wanted in cells(rung))
         assert not ACTIVE.search(outside_code(found))
         assert rung.startswith("### ❌ PARITY FAIL")
-        blocks = [sum(t.type == "tr_open" for t in found) for found in (found, expected)]
-        assert blocks[0] == blocks[1]
+        for block in ("tr_open", "list_item_open"):
+            counts = [sum(t.type == block for t in side) for side in (found, expected)]
+            assert counts[0] == counts[1]
     assert len(ladder[-1]) < LIMIT / 2
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from ci_parity.records.outcome import Outcome
-from ci_parity.report.text import render
+from ci_parity.report.text import render, render_changes
 from tests.unit.report.golden_files import assert_golden
 from tests.unit.report.samples import SAMPLES, diff, failed, finding, passed
 from tests.unit.report.test_markdown import PAYLOADS, poisoned
@@ -46,6 +46,14 @@ def test_no_text_acts_on_a_terminal(payload: str) -> None:
     assert len(lines) <= len(render(poisoned("x")).split("\n"))
     assert max(map(len, lines)) < 6200
     assert all(line.startswith("  ") for line in lines[1:-1])
+
+
+@pytest.mark.parametrize("name", ["pass", "inconclusive", "unchanged"])
+def test_a_change_set_reads_as_accepted(name: str) -> None:
+    """As `detect` prints it: what moved, what it means, what is foreseen."""
+    changes = SAMPLES[name].changes
+    assert changes is not None
+    assert_golden(f"{name}.changes.txt", render_changes(changes))
 
 
 def test_an_empty_command_is_not_shown() -> None:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_parity.base.errors import EvidenceError
@@ -161,6 +161,15 @@ def test_includes_and_constraints(tmp_path: Path) -> None:
     assert resolved.version == "2.8.0"
 
 
+def test_a_relative_root_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A repository may be given from where the command stands; includes and names start there."""
+    write(tmp_path, "deps/base.txt", "-r more.txt\n")
+    write(tmp_path, "deps/more.txt", "onnx==1.19.0\n")
+    monkeypatch.chdir(tmp_path / "deps")
+    for path in (Path("deps/base.txt"), tmp_path / "deps" / "base.txt"):
+        assert [pin.where for pin in read_pins(path, Path("..")).pins] == ["deps/more.txt:1"]
+
+
 @pytest.mark.parametrize(
     ("text", "what", "where"),
     [
@@ -189,6 +198,22 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path, text: str, what: str, wh
     assert ("not expanded" in caught.value.remedy) == ("$" in text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pkg x @ https://robot:secret@files.example.invalid/x.zip",
+        "pkg @ https://robot:secret@[/x.zip extra words",
+        "--pre https://robot:secret@index.example.invalid/simple",
+        "-r https://robot:secret@files.example.invalid/r.txt",
+    ],
+)
+def test_a_refusal_tells_no_secret(tmp_path: Path, text: str) -> None:
+    """Its words end in a public log."""
+    with pytest.raises(EvidenceError) as caught:
+        pins_of(tmp_path, text)
+    assert "secret" not in str(caught.value)
+
+
 def test_a_circle_of_includes_is_refused(tmp_path: Path) -> None:
     """Over several files too."""
     write(tmp_path, "a.txt", "-r b.txt\n")
@@ -214,6 +239,7 @@ VERSIONS = st.from_regex(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(NAMES, VERSIONS), max_size=8), st.sampled_from(["\n", "\r\n", " \\\n\n"]))
 def test_names_and_versions_come_back(
     tmp_path_factory: pytest.TempPathFactory, wanted: list[tuple[str, str]], end: str
@@ -235,6 +261,7 @@ def _folded(name: str) -> str:
     return name
 
 
+@settings(deadline=None)
 @given(
     st.text(st.characters(codec="utf-8"), max_size=200)
     | st.text("-r ec=;#\\\"'@[]<>~!ab1.:/\n\t", max_size=80)
@@ -250,6 +277,7 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
         assert all(pin.name and pin.where for pin in found.pins)
 
 
+@settings(deadline=None)
 @given(st.text("a #\\\n\r\t'=", max_size=60))
 def test_lines_keep_their_numbers(text: str) -> None:
     """Logical lines come in order, each begins at a line of the text, and none is empty."""
