@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 _CHANNEL_ELEMENTS = 16
 _CHANNEL_FLOOR = 1e-4
+_SENTINEL = 1e4
+_SENTINEL_GAP = 1e3
+_SENTINEL_KINDS = 3
 # Where the sign is not the highest bit of the byte that holds an element: narrower floats fill a
 # part of it, and the scale type float8e8m0 has no sign.
 _SIGN_BITS = {
@@ -67,7 +70,27 @@ class Scales:
 
 
 def scales_of(array: "Array") -> Scales:
-    """Return the scales of a baseline's output.
+    """Return the scales of a baseline's output, sentinels left out.
+
+    Sentinels are magnitudes of 1e4 and more that stand a factor 1000 above everything else, as the
+    -1e9 of a mask does among logits: on its scale any logit would pass for any other.
+    """
+    import numpy as np
+
+    scales = channel_scales(array)
+    largest = scales.values
+    for _ in range(_SENTINEL_KINDS):
+        if not (largest >= _SENTINEL).any():
+            break
+        rest = _largest(array, largest / 2, scales.inner)
+        lonely = (largest >= _SENTINEL) & (rest < largest / _SENTINEL_GAP)
+        # Among zeros alone a sentinel leaves no scale: one is nearer than any sentinel.
+        largest = np.where(lonely, np.where(rest > 0, rest, 1.0), largest)
+    return Scales(np.maximum(largest, _CHANNEL_FLOOR * largest.max()), scales.inner)
+
+
+def channel_scales(array: "Array") -> Scales:
+    """Return the largest finite magnitude of each channel.
 
     Axis 1 counts as channels in outputs of rank 3 and more with at least 16 elements a slice; a
     channel far below the rest is floored at 1e-4 of the largest, where differences are noise.
@@ -78,19 +101,29 @@ def scales_of(array: "Array") -> Scales:
     if channels < 2 or array.size < _CHANNEL_ELEMENTS * channels:
         channels = 1
     inner = math.prod(array.shape[2:]) if channels > 1 else 1
+    largest = _largest(array, np.full(channels, np.inf), inner)
+    return Scales(np.maximum(largest, _CHANNEL_FLOOR * largest.max()), inner)
+
+
+def _largest(array: "Array", below: Any, inner: int) -> Any:  # noqa: ANN401 - float64 [channels]
+    """Return the largest finite magnitude of each channel that is not above `below` there."""
+    import numpy as np
+
+    channels = below.size
     largest = np.zeros(channels)
     start = 0
     with np.errstate(all="ignore"):
         for (block,) in _blocks(array):
             magnitude = np.abs(_wide(block))
-            magnitude = np.where(np.isfinite(magnitude), magnitude, 0.0)
+            index = np.arange(start, start + magnitude.size) // inner % channels
+            limit = below[0] if channels == 1 else below[index]
+            kept = np.where(np.isfinite(magnitude) & (magnitude <= limit), magnitude, 0.0)
             if channels == 1:
-                largest[0] = max(largest[0], float(magnitude.max()))
+                largest[0] = max(largest[0], float(kept.max()))
             else:
-                index = np.arange(start, start + magnitude.size) // inner % channels
-                np.maximum.at(largest, index, magnitude)
+                np.maximum.at(largest, index, kept)
             start += magnitude.size
-    return Scales(np.maximum(largest, _CHANNEL_FLOOR * largest.max()), inner)
+    return largest
 
 
 def float_metrics(

@@ -258,3 +258,19 @@ def _check_names(deployment: Deployment) -> None:
                 where=place,
                 remedy=f"did you mean {close[0]!r}?" if close else f"defined: {', '.join(names)}",
             )
+    _check_chain({variant.name: variant.made_from for variant in deployment.variants})
+
+
+def _check_chain(made_from: Mapping[str, str]) -> None:
+    """Refuse a variant that was made, in the end, from itself."""
+    for name in made_from:
+        seen, current = {name}, made_from[name]
+        while current:
+            if current in seen:
+                raise ConfigError(
+                    f"variant {name!r} is made from itself",
+                    where=f"$.variants.{name}.from",
+                    remedy="name the variant that was there first",
+                )
+            seen.add(current)
+            current = made_from[current]

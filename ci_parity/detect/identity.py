@@ -1,6 +1,6 @@
 """The identity of each variant on each target, from bytes, pins and files; nothing is run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
@@ -80,9 +80,14 @@ def _converter(variant: Variant, model: ModelFacts, root: Path) -> Facts:
     return converter_facts(
         origin=origin,
         requires=made.requires if made else None,
-        command=made.command if made else (),
+        command=_without_models(made.command) if made else (),
         root=root,
     )
+
+
+def _without_models(command: Sequence[str]) -> tuple[str, ...]:
+    """Return a command without the models it reads or writes: they are an axis of their own."""
+    return tuple(word for word in command if not word.endswith(".onnx"))
 
 
 def facts_text(facts: Facts | None) -> str:

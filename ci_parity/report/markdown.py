@@ -21,6 +21,7 @@ from ci_parity.report.words import (
 
 _SHOWN_FAILURES = 50
 _SHOWN_SENTENCES = 20
+_SHOWN_REMEDIES = 3
 _FEW_FAILURES = 10
 _SHOWN_OUTPUTS = 200
 
@@ -113,6 +114,9 @@ def _problems(verdict: Verdict, shown: int) -> Iterator[str]:
         rest = f"\n\n… and {more} more." if more > 0 else ""
         title = "Failures" if verdict.outcome is Outcome.FAIL else "Not measured"
         yield f"**{title}**\n\n{_findings(found[:shown])}{rest}"
+        remedies = [prose(r) for r in dict.fromkeys(f.remedy for f in found) if r]
+        if remedies:
+            yield "What to do: " + "; ".join(remedies[:_SHOWN_REMEDIES]) + "."
 
 
 def _findings(findings: Sequence[Finding]) -> str:

@@ -25,6 +25,13 @@ from ci_parity.base.files import write_atomic
 
 logger = logging.getLogger(__name__)
 
+# The distributions whose module is `onnxruntime`, which our worker drives. A list, not a prefix:
+# whoever owns a name that merely begins like these must not get their code run.
+RUNTIMES = (
+    "onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-webgpu",
+    "onnxruntime-directml", "onnxruntime-qnn", "onnxruntime-rocm", "onnxruntime-migraphx",
+    "onnxruntime-training",
+)  # fmt: skip
 _RESOLVE_TIMEOUT_S = 300.0
 _BUILD_TIMEOUT_S = 1800.0
 _COMPLETE = "ci-parity-complete"
@@ -123,7 +130,7 @@ def parse_requirement(text: str) -> Requirement:
             f"runtime {text!r} is not a requirement: {error}", remedy=remedy
         ) from None
     pins = list(requirement.specifier)
-    if not requirement.name.startswith("onnxruntime"):
+    if requirement.name not in RUNTIMES:
         raise ConfigError(f"no worker for runtime {requirement.name!r}", remedy=remedy)
     exact = len(pins) == 1 and pins[0].operator == "==" and "*" not in pins[0].version
     if not exact or requirement.url or requirement.marker:

@@ -13,7 +13,7 @@ from ci_parity.base.progress import Step
 from ci_parity.config.model import LatencyPolicy
 from ci_parity.records.codec import to_json
 from ci_parity.records.latency import BlockPair, LatencyObservation, LatencySession
-from ci_parity.records.observation import CaseInputs, InputSet
+from ci_parity.records.observation import CaseInputs, InputSet, RunStatus
 from ci_parity.run.execute import Job, load, start
 from ci_parity.run.protocol import WorkerError, WorkerProcess
 
@@ -83,9 +83,17 @@ def _block(
 ) -> tuple[int, ...]:
     answer = worker.request(
         "time",
-        timeout_s=timeout_s * BLOCK_ITERATIONS + min_ms,
+        timeout_s=timeout_s * BLOCK_ITERATIONS + min_ms / 1000,
         min_ms=min_ms,
         iterations=BLOCK_ITERATIONS,
         **request,
     )
-    return tuple(int(sample) for sample in answer["samples_ns"])
+    samples = answer.get("samples_ns")
+    if not isinstance(samples, list) or not samples or not all(map(_is_duration, samples)):
+        message = "the answer to 'time' holds no durations"
+        raise WorkerError(RunStatus.PROTOCOL, message, alive=True)
+    return tuple(samples)
+
+
+def _is_duration(sample: object) -> bool:
+    return type(sample) is int and sample > 0

@@ -13,10 +13,6 @@ from ci_parity.run import environments
 from ci_parity.run.facts import environment_variable_facts, runtime_facts
 
 WORKER = Path(__file__).with_name("worker.py")
-_DISTRIBUTIONS = (
-    "onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-webgpu",
-    "onnxruntime-directml", "onnxruntime-qnn",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +57,7 @@ def describe(runtime: str) -> str:
         return str(environments.parse_requirement(runtime))
     from importlib.metadata import PackageNotFoundError, version
 
-    for name in _DISTRIBUTIONS:
+    for name in environments.RUNTIMES:
         with contextlib.suppress(PackageNotFoundError):
             return f"{name}=={version(name)}"
     raise InfrastructureError(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ci_parity.base.onnx_model import load_graph
 from ci_parity.config.model import Deployment
 from ci_parity.detect.changes import compare_identities, forced
 from ci_parity.detect.foresight import ModelNeeds, foresee
@@ -70,9 +71,9 @@ def _foreseen(deployment: Deployment, changes: ChangeSet) -> Iterator[Finding]:
 
 
 def _needs(model: Path) -> ModelNeeds:
-    facts = read_model_facts(model)
-    opsets = {opset.domain: opset.version for opset in facts.opsets}
-    return ModelNeeds(opset=opsets.get("ai.onnx", 0), ir_version=facts.ir_version)
+    graph = load_graph(model)
+    opsets = {opset.domain or "ai.onnx": opset.version for opset in graph.opset_import}
+    return ModelNeeds(opset=opsets.get("ai.onnx", 0), ir_version=graph.ir_version)
 
 
 def _model_sentences(before: Path, after: Path) -> tuple[str, ...]:

@@ -560,3 +560,10 @@ def test_several_cases_that_agree_pass(tmp_path: Path) -> None:
     found = judged(*sides, expected=("c0", "c1", "c2"))
     assert found.outcome is Outcome.PASS
     assert len(found.outputs) == 6
+
+
+@pytest.mark.parametrize("mask", [-1e9, -1e10, -3.4028235e38])
+def test_logits_beside_a_mask_fail(tmp_path: Path, mask: float) -> None:
+    """The value of a mask is no scale for the logits beside it."""
+    found = compared(tmp_path, {"y": floats(mask, 1, 2, 3)}, {"y": floats(mask, 3, 1, 2)})
+    refused(found, "output.values")

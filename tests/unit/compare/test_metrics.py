@@ -13,6 +13,7 @@ from hypothesis.extra.numpy import array_shapes
 from ci_parity.compare.metrics import (
     FloatMetrics,
     Scales,
+    channel_scales,
     count_unequal,
     float_metrics,
     index_of,
@@ -68,7 +69,7 @@ def measured(left: Array, right: Array, **rule: float) -> FloatMetrics:
     """Compare two arrays under a rule that names only what matters."""
     limits = {"rtol": 0.0, "atol": 0.0, "fraction": 0.0} | rule
     with np.errstate(all="ignore"):
-        return float_metrics(left, right, scales_of(left), **limits)
+        return float_metrics(left, right, channel_scales(left), **limits)
 
 
 def ratio(numerator: float, denominator: float) -> float:
@@ -243,7 +244,7 @@ def test_scales_are_the_largest_magnitudes_of_channels(
         others = tuple(axis for axis in range(array.ndim) if axis != 1)
         each = np.maximum(wide.max(axis=others, keepdims=True), 1e-4 * largest)
         expected = np.broadcast_to(each, array.shape)
-    found = scales_of(array)
+    found = channel_scales(array)
     start = data.draw(st.integers(0, array.size))
     count = data.draw(st.integers(0, array.size - start))
     got = np.broadcast_to(found.at(start, count), (count,))
@@ -262,6 +263,25 @@ def test_a_dead_channel_is_floored() -> None:
     array = np.zeros((1, 2, 16))
     array[0, 0] = 7.0
     assert scales_of(array).values.tolist() == pytest.approx([7.0, 7e-4])
+
+
+@pytest.mark.parametrize(
+    ("values", "scale"),
+    [
+        ([-1e9, 1, 2, 3], 3),
+        ([-3.4028235e38, -1e9, 1, 2, 3], 3),
+        ([1e4, 1, 2, 3], 3),
+        ([-1e9, -0.9e9, 0, 0], 1),
+        ([9999, 1, 2, 3], 9999),
+        ([1e6, 1e4, 1, 2], 1e6),
+        ([1.0, 1e-7, 1e-9], 1.0),
+        ([1e9, 1e9], 1),
+    ],
+)
+def test_sentinels_are_no_scale(values: list[float], scale: float) -> None:
+    """A mask's value stands far above all others; a large value among its like does not."""
+    array = np.array([values], np.float32)
+    assert scales_of(array).values.tolist() == pytest.approx([scale])
 
 
 # Blocks.

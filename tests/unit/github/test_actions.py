@@ -261,7 +261,7 @@ def test_inputs_are_read_by_their_names() -> None:
     })  # fmt: skip
     assert inputs == ActionInputs(
         config="models/ci-parity.yml",
-        github_token="secret-token",  # noqa: S106 - a made-up one
+        github_token="secret-token",
         record=RecordMode.ALWAYS,
         comment=False,
         force=True,

@@ -80,6 +80,9 @@ def test_a_line_is_an_in_toto_statement_in_the_chain() -> None:
                         "optimization": "",
                         "fixtures": digest("fixtures"),
                         "policy": digest("policy"),
+                        "converter": "",
+                        "components": "",
+                        "host": "",
                     }
                 ],
                 "failedFindings": ["output.values"],
