@@ -33,8 +33,10 @@ def commands_page() -> str:
     """Return the help of every command, as `--help` prints it."""
     lines = ["# Commands", "", "Generated from the commands' own help by `make docs`.", ""]
     for path, command in _commands(("ci-parity",), root):
-        context = click.Context(command, info_name=" ".join(path), terminal_width=88)
-        context.max_content_width = 88
+        context = click.Context(
+            command, info_name=" ".join(path), terminal_width=88, max_content_width=88,
+            **root.context_settings,
+        )  # fmt: skip
         lines += [f"## {' '.join(path)}", "", "```", command.get_help(context), "```", ""]
     return "\n".join(lines).rstrip() + "\n"
 

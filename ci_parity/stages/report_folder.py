@@ -31,4 +31,5 @@ def write_report(verdict: Verdict, manifest: bytes, folder: Path, origin: Origin
 
 def json_bytes(document: Mapping[str, object]) -> bytes:
     """Return a report as indented JSON text."""
-    return (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
+    text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "backslashreplace")
