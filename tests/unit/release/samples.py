@@ -58,11 +58,12 @@ def entry(number: int = 0, **changes: Any) -> LogEntry:
 
 def log_of(*entries: LogEntry, origin: str = ORIGIN) -> bytes:
     """Return a log that holds these entries."""
-    data, prev = b"", FIRST_PREV
+    lines: list[bytes] = []
+    prev = FIRST_PREV
     for seq, item in enumerate(entries):
-        line = encode_line(item, log=origin, seq=seq, prev=prev)
-        data, prev = data + line, sha256_bytes(line[:-1])
-    return data
+        lines.append(encode_line(item, log=origin, seq=seq, prev=prev))
+        prev = sha256_bytes(lines[-1][:-1])
+    return b"".join(lines)
 
 
 def changed(line: bytes, change: Callable[[dict[str, Any]], Any]) -> bytes:

@@ -2,7 +2,6 @@
 
 import random
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -240,19 +239,6 @@ def test_places_nothing_in_an_emptied_log() -> None:
     """A log without bytes is not a log that does not exist."""
     with pytest.raises(EvidenceError, match="holds nothing"):
         place(b"", entry(7), origin=None, new="fresh", where="log")
-
-
-def test_verifies_in_linear_time() -> None:
-    """Eight times the lines cost about eight times as long; quadratic would be sixty-four."""
-
-    def cost(count: int) -> float:
-        data = log_of(*(entry(number) for number in range(count)))
-        start = time.process_time()
-        verify(data, origin=None)
-        return time.process_time() - start
-
-    small = min(cost(250) for _ in range(3))
-    assert cost(2000) < 24 * small
 
 
 def test_refuses_shuffled_lines_whatever_the_order() -> None:
