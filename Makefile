@@ -14,6 +14,7 @@ $(VENV)/.runtime: requirements/runtime.txt
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes --no-deps \
 	    --requirement requirements/dev.txt
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	touch $@
 
 # The whole path on our own fixtures: an older runtime is validated, then a bump is judged.

@@ -249,7 +249,7 @@ def test_read_only_token_costs_the_comment_and_not_the_verdict(
 def test_misspelt_key_ends_in_a_config_error_that_names_it(
     tmp_path: Path, github: GitHubServer
 ) -> None:
-    """A wrong config exits 2 without a verdict; annotation and summary hold the message."""
+    """A wrong config exits 2 without a verdict; annotation, summary and comment say it."""
     checkout = make_checkout(tmp_path, WORKFLOW)
     base = checkout.head
     checkout.branch("change")
@@ -259,9 +259,9 @@ def test_misspelt_key_ends_in_a_config_error_that_names_it(
     step = done.step("parity")
     assert (done.returncode, *result(step)) == (1, "failure", 2, "inconclusive"), done.log
     (error,) = [line for line in done.log.splitlines() if "::error title=CI Parity::" in line]
-    for text in (error, step.summary):
+    (comment,) = github.bodies()
+    for text in (error, step.summary, comment):
         assert "unknown key 'fixtrues'; did you mean 'fixtures'?" in text
-    assert github.bodies() == []
 
 
 def test_repository_without_a_config_needs_none(tmp_path: Path, github: GitHubServer) -> None:
