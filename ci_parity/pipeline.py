@@ -136,7 +136,8 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     lines = log.read() if log else ()
     history = History(config=options.config, base=options.base, no_base=options.no_base)
     baseline = find_baseline(deployment, history, identities, lines, scratch)
-    changes = detect_changes(deployment, baseline, identities, force=options.force)
+    why_all = _why_all(options, log, baseline)
+    changes = detect_changes(deployment, baseline, identities, why_all=why_all)
     return Examined(
         deployment=deployment, fixtures=fixtures, log=log, baseline=baseline, changes=changes
     )
@@ -173,6 +174,15 @@ def diff(options: DiffOptions, progress: Progress) -> Verdict:
         command="diff", deployment=options.candidate_model.name, judgement=judgement, runs=runs,
         inputs=inputs, changes=None, bundle="", reproduce=(options.reproduce,),
     )  # fmt: skip
+
+
+def _why_all(options: CheckOptions, log: ReleaseLog | None, baseline: Baseline) -> str:
+    """Say why every pair must run, empty where the changes alone decide."""
+    if options.force:
+        return "asked to run in any case"
+    if log is not None and baseline.source.kind == "merge-base":
+        return "the release log has no validated line to rest on"
+    return ""
 
 
 def _log(deployment: Deployment, options: CheckOptions) -> ReleaseLog | None:

@@ -17,6 +17,7 @@ from ci_parity.report.words import (
     latency_words,
     number,
     warnings,
+    was_skipped,
 )
 
 _SHOWN_FAILURES = 50
@@ -91,13 +92,17 @@ def _changes(verdict: Verdict) -> Iterator[str]:
 def _rows(rows: Sequence[Row]) -> str:
     order = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
     cells = [
-        (ICONS[row.outcome], code(row.target), code(row.variant), prose(row.boundary),
+        (_mark(row), code(row.target), code(row.variant), prose(row.boundary),
          f"{row.cases} of {row.cases_expected}", *_worst(row.worst))
         for row in sorted(rows, key=lambda row: order[row.outcome])
     ]  # fmt: skip
     return _table(
         ("", "target", "variant", "boundary", "cases", "worst output", "needed", "limit"), cells
     )
+
+
+def _mark(row: Row) -> str:
+    return "⏭️" if was_skipped(row) else ICONS[row.outcome]
 
 
 def _worst(worst: OutputComparison | None) -> tuple[str, str, str]:

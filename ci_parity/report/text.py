@@ -6,7 +6,14 @@ from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.escape import visible
-from ci_parity.report.words import failures, headline, latency_words, number, warnings
+from ci_parity.report.words import (
+    failures,
+    headline,
+    latency_words,
+    number,
+    warnings,
+    was_skipped,
+)
 
 _SHOWN = 20
 _MARKS = {Outcome.PASS: "pass", Outcome.FAIL: "FAIL", Outcome.INCONCLUSIVE: "open"}
@@ -61,7 +68,8 @@ def _rows(verdict: Verdict) -> Iterator[str]:
             worst = f"; worst {name}: needed {number(row.worst.required)}"
             worst += f" of {number(row.worst.limit)}"
         cases = f"{row.cases} of {row.cases_expected} cases"
-        yield "  " + visible(f"{_MARKS[row.outcome]} {where}: {cases}{worst}", 300)
+        mark = "same" if was_skipped(row) else _MARKS[row.outcome]
+        yield "  " + visible(f"{mark} {where}: {cases}{worst}", 300)
 
 
 def _changes(changes: ChangeSet) -> Iterator[str]:

@@ -4,7 +4,7 @@ import math
 
 from ci_parity.records.finding import Finding, LatencyComparison
 from ci_parity.records.outcome import Outcome
-from ci_parity.records.verdict import Verdict
+from ci_parity.records.verdict import Row, Verdict
 
 ICONS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "⚠️"}
 
@@ -35,12 +35,19 @@ def headline(verdict: Verdict) -> str:
     if not verdict.ran:
         return f"{ICONS[verdict.outcome]} PARITY UNCHANGED · {verdict.summary}"
     parts = [f"{ICONS[verdict.outcome]} PARITY {verdict.outcome.name}", verdict.summary]
+    skipped = sum(map(was_skipped, verdict.rows))
+    parts += [f"{skipped} unchanged and not run"] if skipped else []
     parts += [latency_words(timing) for timing in verdict.latency[:1]]
     count = len(warnings(verdict))
     parts += [f"{count} warning{'s' if count > 1 else ''}"] if count else []
     if verdict.outcome is not Outcome.PASS and verdict.command == "check":
         parts.append("release blocked")
     return " · ".join(parts)
+
+
+def was_skipped(row: Row) -> bool:
+    """Whether a row is of a pair that did not run, because nothing that concerns it changed."""
+    return row.cases_expected == 0 and row.outcome is Outcome.PASS
 
 
 def latency_words(timing: LatencyComparison) -> str:

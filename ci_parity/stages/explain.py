@@ -19,16 +19,16 @@ from ci_parity.stages.identify import Baseline
 
 
 def detect_changes(
-    deployment: Deployment, baseline: Baseline, identities: Sequence[Identity], *, force: bool
+    deployment: Deployment, baseline: Baseline, identities: Sequence[Identity], *, why_all: str
 ) -> ChangeSet:
-    """Compare with the baseline; `force` runs even where nothing differs."""
+    """Compare with the baseline; `why_all` is why every pair runs even where nothing differs."""
     changes = compare_identities(baseline.source, baseline.identities, identities)
     explained = replace(
         changes,
         changes=tuple(_explained(deployment, baseline, changes.changes)),
         foresight=tuple(dict.fromkeys(_foreseen(deployment, changes))),
     )
-    return forced(explained, "asked to run in any case") if force else explained
+    return forced(explained, why_all) if why_all else explained
 
 
 def _explained(

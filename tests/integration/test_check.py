@@ -51,14 +51,51 @@ def repository(tmp_path: Path) -> UserRepository:
     return made
 
 
+def without_log(repository: UserRepository) -> None:
+    """Take the release log out of the config, at the base too."""
+    text = (repository.root / "ci-parity.yml").read_text(encoding="utf-8")
+    repository.write("ci-parity.yml", text.partition("release:")[0])
+    repository.commit("no log")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
 def test_nothing_changed_runs_nothing(repository: UserRepository) -> None:
     """A change that touches no model, runtime, option, fixture or policy runs no model."""
+    without_log(repository)
     repository.write("README.md", "words")
     repository.commit("words")
     result = check(repository)
     assert result.code == 0
     assert result.report["ran"] is False
     assert result.report["findings"] == []
+
+
+def test_with_a_log_only_what_it_validates_is_left_out(repository: UserRepository) -> None:
+    """A base commit that was never validated is no evidence, however little has changed since."""
+    repository.write("README.md", "words")
+    repository.commit("words")
+    result = check(repository)
+    assert result.report["ran"] is True
+    assert "no validated line" in result.report["changes"]["source"]["reason"]
+
+
+def test_a_pair_that_did_not_run_is_shown_as_such(repository: UserRepository) -> None:
+    """A target that nothing concerns keeps its row, marked as not run, in table and headline."""
+    without_log(repository)
+    two = 'cpu: {runtime: "current"}\n  other: {runtime: "current"}'
+    repository.replace("ci-parity.yml", 'cpu: {runtime: "current"}', two)
+    repository.commit("two targets")
+    repository.git("branch", "--force", "main", "HEAD")
+    option = 'other: {runtime: "current", session_options: {enable_mem_pattern: false}}'
+    repository.replace("ci-parity.yml", 'other: {runtime: "current"}', option)
+    repository.commit("one of them")
+    result = check(repository)
+    assert result.code == 0
+    ran = {row["target"]: row["cases_expected"] for row in result.report["rows"]}
+    assert ran == {"other": 2, "cpu": 0}
+    comment = (repository.root / "ci-parity-report" / "comment.md").read_text(encoding="utf-8")
+    assert "1 unchanged and not run" in comment.splitlines()[0]
+    assert "| ⏭️ | `cpu` |" in comment
 
 
 def test_an_option_change_is_run_and_explained(repository: UserRepository) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 import onnx
 import pytest
 
-from ci_parity.cli import run
+from ci_parity.base.progress import SilentProgress
+from ci_parity.pipeline import CheckOptions, check
 from ci_parity.stages.shortcut import unchanged_by_git
 from tests.support.models import scale_initializer
 from tests.support.user_repository import UserRepository, linear_repository
@@ -35,17 +36,15 @@ def test_an_unrelated_change_takes_it(repository: UserRepository) -> None:
     assert taken(repository)
 
 
-def test_it_says_what_the_full_path_says(
-    repository: UserRepository, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Verdict, label and bundle digest are those of the full path."""
+def test_it_says_what_the_full_path_says(repository: UserRepository) -> None:
+    """Outcome, summary and bundle manifest are those of the full path."""
     found = unchanged_by_git(repository.root, "", "")
     assert found is not None
-    report = repository.root / "ci-parity-report"
-    argv = ["check", "--root", str(repository.root), "--report-dir", str(report), "--log"]
-    assert run([*argv, "file:none.jsonl"]) == 0
-    assert found[0].summary in capsys.readouterr().out
-    assert (report / "bundle.json").read_bytes() == found[1]
+    full = check(CheckOptions(root=repository.root), SilentProgress())
+    assert (found[0].outcome, found[0].ran) == (full.verdict.outcome, full.verdict.ran)
+    assert found[0].summary == full.verdict.summary
+    assert found[0].bundle_digest == full.verdict.bundle_digest
+    assert found[1] == full.manifest
 
 
 def weight(repository: UserRepository) -> None:
