@@ -80,13 +80,14 @@ def _providers(
 ) -> Iterator[Finding]:
     missing = [p for p in side.providers_requested if p not in side.providers_used]
     if side.load is RunStatus.OK and missing:
+        said = f"; it said: {' | '.join(side.warnings[-3:])}" if side.warnings else ""
         yield Finding(
             id="provider.missing",
             outcome=outcome,
             subject=subject,
             evidence=f"the {name} was to run on {', '.join(missing)} but ran on "
-            f"{', '.join(side.providers_used) or 'nothing'} ({side.label})",
-            remedy="install what the provider needs on this runner; the worker's warnings say what",
+            f"{', '.join(side.providers_used) or 'nothing'} ({side.label}){said}",
+            remedy="install on this runner what the provider needs",
         )
 
 

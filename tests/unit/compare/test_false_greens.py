@@ -406,11 +406,15 @@ def test_a_provider_that_was_not_used_fails(tmp_path: Path) -> None:
     found = judged(
         observation(left, case_run(left, "c", {"y": Y})),
         observation(
-            right, case_run(right, "c", {"y": Y}), providers_requested=("CUDAExecutionProvider",)
+            right,
+            case_run(right, "c", {"y": Y}),
+            providers_requested=("CUDAExecutionProvider",),
+            warnings=("starting", "libcublasLt.so.13: cannot open shared object file"),
         ),
     )
     refused(found, "provider.missing")
     assert PROVIDER in against(found)[0].evidence
+    assert "libcublasLt.so.13" in against(found)[0].evidence
 
 
 def test_a_baseline_on_another_provider_settles_nothing(tmp_path: Path) -> None:
