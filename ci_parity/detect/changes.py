@@ -81,8 +81,8 @@ def _differences(before: Identity, after: Identity) -> Iterator[Change]:
         yield _change(Axis.OPTIMIZATION, after, *(f"recipe {recipe}" for recipe in recipes))
     if before.fixtures != after.fixtures:
         yield _change(Axis.FIXTURES, after, _short(before.fixtures), _short(after.fixtures))
-    if before.policy != after.policy:
-        yield _change(Axis.POLICY, after, _short(before.policy), _short(after.policy))
+    if before.policy and after.policy and digest_of(before.policy) != digest_of(after.policy):
+        yield _change(Axis.POLICY, after, *_policy_words(before.policy, after.policy))
 
 
 def _fact_change(axis: Axis, identity: Identity, before: str, after: str) -> Iterator[Change]:
@@ -110,6 +110,12 @@ def _change(axis: Axis, identity: Identity, before: str, after: str) -> Change:
     return Change(
         axis=axis, target=identity.target, variant=identity.variant, before=before, after=after
     )
+
+
+def _policy_words(before: str, after: str) -> tuple[str, str]:
+    if is_condensed(before) or is_condensed(after):
+        return _short(digest_of(before)), _short(digest_of(after))
+    return _option_words(before, after)
 
 
 def _option_words(before: str, after: str) -> tuple[str, str]:

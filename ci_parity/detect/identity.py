@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
-from ci_parity.base.digest import sha256_bytes, sha256_file
+from ci_parity.base.digest import sha256_file
 from ci_parity.base.errors import EvidenceError
 from ci_parity.config.model import Deployment, Variant
 from ci_parity.detect.converter import ModelOrigin, converter_facts
@@ -32,7 +32,6 @@ def identify(
         components: what is installed for a runtime, by its `runtime:`, where that is known.
         host: the facts of this machine; None where the identity is not this machine's.
     """
-    policy = sha256_bytes(deployment.policy_json.encode())
     models = {variant.name: read_model_facts(variant.path) for variant in deployment.variants}
     converters = {
         variant.name: facts_text(_converter(variant, models[variant.name], deployment.root))
@@ -48,7 +47,7 @@ def identify(
             options=target.options,
             optimization=_recipe_digest(variant.optimization),
             fixtures=fixtures,
-            policy=policy,
+            policy=deployment.policy_json,
             converter=converters[variant.name],
             components=facts_text((components or {}).get(target.runtime)),
             host=facts_text(relevant(host, target.provider) if host else None),

@@ -24,10 +24,10 @@ class Identity:
     """One variant on one target.
 
     Digests are SHA-256 in lowercase hexadecimal. `model` covers the graph and every external data
-    file; `options` is the canonical JSON of session and provider options; `optimization` the digest
-    of the variant's optimization recipe, empty without one. `converter`, `components` and `host`
-    are the facts of those axes as canonical JSON, empty where they are not known: then that axis is
-    not compared.
+    file; `options` is the canonical JSON of session and provider options, `policy` that of the
+    policy as configured; `optimization` the digest of the variant's optimization recipe, empty
+    without one. `converter`, `components` and `host` are the facts of those axes as canonical JSON,
+    empty where they are not known: then that axis is not compared.
     """
 
     target: str

@@ -83,7 +83,7 @@ TARGET: Shape = {
     "options": _optional_text("options"),
     "optimization": _optional_digest("optimization"),
     "fixtures": _optional_digest("fixtures"),
-    "policy": _optional_digest("policy"),
+    "policy": _optional_text("policy"),
     "converter": _optional_text("converter"),
     "components": _optional_text("components"),
     "host": _optional_text("host"),

@@ -96,7 +96,7 @@ def record(
 
 def _that_fit(identities: tuple[Identity, ...]) -> tuple[Identity, ...]:
     """Return identities whose facts fit into one line of the log, the longest axes condensed."""
-    for axis in ("converter", "components", "host"):
+    for axis in ("converter", "components", "host", "policy"):
         if sum(len(canonical_bytes(to_json(identity))) for identity in identities) < _ROOM_BYTES:
             break
         identities = tuple(

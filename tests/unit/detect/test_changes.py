@@ -19,7 +19,7 @@ IDENTITY = Identity(
     options='{"provider":{},"session":{"intra_op_num_threads":1}}',
     optimization="b" * 64,
     fixtures="c" * 64,
-    policy="d" * 64,
+    policy='{"repeat":1,"tolerance":"ladder"}',
 )
 
 
@@ -55,7 +55,12 @@ def test_equal_identities_need_no_run() -> None:
         ),
         ({"optimization": ""}, Axis.OPTIMIZATION, "recipe " + "b" * 12, "recipe (none)"),
         ({"fixtures": "e" * 64}, Axis.FIXTURES, "c" * 12, "e" * 12),
-        ({"policy": "e" * 64}, Axis.POLICY, "d" * 12, "e" * 12),
+        (
+            {"policy": '{"repeat":1,"tolerance":{"rtol":0.1}}'},
+            Axis.POLICY,
+            "tolerance=ladder, tolerance.rtol=(default)",
+            "tolerance=(default), tolerance.rtol=0.1",
+        ),
     ],
 )
 def test_each_axis_alone(difference: dict[str, str], axis: Axis, before: str, after: str) -> None:
@@ -67,7 +72,7 @@ def test_each_axis_alone(difference: dict[str, str], axis: Axis, before: str, af
 
 def test_several_axes_at_once() -> None:
     """Each axis that moved is listed once."""
-    moved = replace(IDENTITY, model="e" * 64, runtime="onnxruntime==1.32.0", policy="f" * 64)
+    moved = replace(IDENTITY, model="e" * 64, runtime="onnxruntime==1.32.0", policy="{}")
     changes = compare_identities(SOURCE, [IDENTITY], [moved])
     assert [c.axis for c in changes.changes] == [Axis.RUNTIME, Axis.MODEL, Axis.POLICY]
 
@@ -140,3 +145,11 @@ def test_a_bumped_runtime_is_not_compared_file_by_file() -> None:
     after = replace(IDENTITY, runtime="onnxruntime==1.32.0", components=facts(a="2"))
     (change,) = compare_identities(SOURCE, [before], [after]).changes
     assert change.after == "onnxruntime==1.32.0"
+
+
+def test_a_condensed_policy_still_differs() -> None:
+    """A policy too long for the log is compared by its digest."""
+    before = replace(IDENTITY, policy=condense(IDENTITY.policy))
+    assert not compare_identities(SOURCE, [before], [IDENTITY]).must_run
+    (change,) = compare_identities(SOURCE, [before], [replace(IDENTITY, policy="{}")]).changes
+    assert change.axis is Axis.POLICY

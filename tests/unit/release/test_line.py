@@ -79,7 +79,7 @@ def test_a_line_is_an_in_toto_statement_in_the_chain() -> None:
                         "options": '{"provider":{},"session":{"intra_op_num_threads":1}}',
                         "optimization": "",
                         "fixtures": digest("fixtures"),
-                        "policy": digest("policy"),
+                        "policy": '{"tolerance":"ladder"}',
                         "converter": "",
                         "components": "",
                         "host": "",
@@ -238,9 +238,9 @@ def test_refuses_what_is_no_digest(path: str, bad: Any) -> None:
     assert "64 lowercase hexadecimal digits" in refused(changed(LINE, put(path, bad))[:-1])
 
 
-@pytest.mark.parametrize("name", ["optimization", "fixtures", "policy"])
+@pytest.mark.parametrize("name", ["optimization", "fixtures"])
 def test_an_absent_part_has_an_empty_digest(name: str) -> None:
-    """A target without a recipe, fixtures or policy says so with an empty text, nothing else."""
+    """A target without a recipe or fixtures says so with an empty text, nothing else."""
     line = changed(LINE, put(f"{TARGET}.{name}", ""))[:-1]
     assert getattr(read(line).entry.identities[0], name) == ""
     refused(changed(LINE, put(f"{TARGET}.{name}", "0" * 40))[:-1])
