@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ci_parity.base import process
+from ci_parity.base import git, process
 from ci_parity.base.errors import EvidenceError, InfrastructureError
 
 _TIMEOUT_S = 600.0
@@ -36,7 +36,7 @@ class Repository:
         done = self._git(
             "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
         )
-        found = done.stdout.decode("ascii", "replace").strip()
+        found = git.text_of(done)
         return found if done.returncode == 0 and _COMMIT.fullmatch(found) else ""
 
     def merge_base(self) -> str:
@@ -44,12 +44,12 @@ class Repository:
         for upstream in ("origin/HEAD", "origin/main", "origin/master", "main", "master"):
             if self.resolve(upstream):
                 done = self._git("merge-base", upstream, "HEAD")
-                return done.stdout.decode("ascii", "replace").strip()
+                return git.text_of(done)
         return ""
 
     def prefix(self) -> str:
         """Return the path of `folder` below the top of the work tree, empty at the top."""
-        return self._git("rev-parse", "--show-prefix").stdout.decode("utf-8", "replace").strip()
+        return git.text_of(self._git("rev-parse", "--show-prefix"))
 
     def same_since(self, commit: str, paths: Sequence[Path]) -> bool:
         """Whether all of `paths` are tracked, complete and what they were at `commit`.
@@ -79,10 +79,10 @@ class Repository:
         tree = scratch / "tree"
         tree.mkdir(parents=True)
         git_dir = self._with_commit(commit, scratch)
-        base = ("--git-dir", str(git_dir), "--work-tree", str(tree))
-        env = {"GIT_INDEX_FILE": str(scratch / "index")}
+        base = ("git", "--git-dir", git_dir, "--work-tree", tree)
+        env = git.environment() | {"GIT_INDEX_FILE": str(scratch / "index")}
         for arguments in (("read-tree", commit), ("checkout-index", "--all", "--force")):
-            done = self._git(*base, *arguments, env=env, cwd=tree)
+            done = process.run((*base, *arguments), env=env, timeout_s=_TIMEOUT_S, cwd=tree)
             if done.returncode != 0:
                 raise EvidenceError(
                     f"cannot extract the baseline commit: {done.last_words}", where=commit
@@ -92,42 +92,41 @@ class Repository:
     def _with_commit(self, commit: str, scratch: Path) -> Path:
         """Return a git folder that has `commit`: the repository's own, else a fetched one."""
         if self.resolve(commit) == commit:
-            own = self._git("rev-parse", "--absolute-git-dir").stdout.decode().strip()
-            return Path(own)
+            return Path(git.text_of(self._git("rev-parse", "--absolute-git-dir")))
         bare = scratch / "fetched.git"
-        url = self._git("remote", "get-url", "origin").stdout.decode().strip()
-        self._git("init", "--quiet", "--bare", str(bare), cwd=scratch)
-        done = self._git(
-            "--git-dir", str(bare), "fetch", "--quiet", "--depth=1", "--no-tags", url or "origin",
-            commit, env=self._credentials(), cwd=scratch,
-        )  # fmt: skip
+        found = git.remote_of(self.folder, "origin", push=False)
+        if isinstance(found, process.Completed):
+            raise _unreachable(commit, found)
+        init = ("init", "--quiet", "--bare", f"--object-format={found.object_format}", str(bare))
+        git.ask(scratch, *init)
+        done = process.run(
+            [
+                "git",
+                "--git-dir",
+                bare,
+                "fetch",
+                "--quiet",
+                "--depth=1",
+                "--no-tags",
+                "origin",
+                commit,
+            ],
+            env=git.environment({"remote.origin.url": found.url}, found.access),
+            timeout_s=_TIMEOUT_S,
+            cwd=scratch,
+        )
         if done.returncode != 0:
-            raise EvidenceError(
-                f"the baseline commit is not in this checkout and cannot be fetched: "
-                f"{done.last_words}",
-                where=commit,
-                remedy=_SHALLOW_REMEDY,
-            )
+            raise _unreachable(commit, done)
         return bare
 
-    def _credentials(self) -> dict[str, str]:
-        """Return the HTTP headers the checkout configured, as environment, not as arguments."""
-        done = self._git("config", "--get-regexp", r"^http\..*\.extraheader$")
-        pairs = [
-            line.partition(" ") for line in done.stdout.decode("utf-8", "replace").splitlines()
-        ]
-        env = {"GIT_CONFIG_COUNT": str(len(pairs)), "GIT_TERMINAL_PROMPT": "0"}
-        for number, (key, _, value) in enumerate(pairs):
-            env |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-        return env
+    def _git(self, *arguments: str) -> process.Completed:
+        return git.ask(self.folder, *arguments, timeout_s=_TIMEOUT_S)
 
-    def _git(
-        self, *arguments: str, env: dict[str, str] | None = None, cwd: Path | None = None
-    ) -> process.Completed:
-        # The container's user does not own the checkout; git honours this in command scope only.
-        return process.run(
-            ["git", "-c", "safe.directory=*", *arguments],
-            env=process.packaging_environment(env),
-            timeout_s=_TIMEOUT_S,
-            cwd=cwd or self.folder,
-        )
+
+def _unreachable(commit: str, done: process.Completed) -> EvidenceError:
+    return EvidenceError(
+        f"the baseline commit is not in this checkout and cannot be fetched: "
+        f"{git.redacted(done.last_words)}",
+        where=commit,
+        remedy=_SHALLOW_REMEDY,
+    )

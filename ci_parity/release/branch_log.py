@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ci_parity.base.errors import ConfigError, InfrastructureError, PublishError
+from ci_parity.base.git import Remote
 from ci_parity.records.release import LogEntry, LogLine
 from ci_parity.release.chain import place, verify
-from ci_parity.release.git_remote import Remote, RemoteBranch, find_remote, open_branch
+from ci_parity.release.git_remote import RemoteBranch, find_remote, open_branch
 
 _TRIES = 20
 # A push refused while the branch stands still has lost no race: it will not be let in.

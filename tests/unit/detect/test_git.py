@@ -81,3 +81,14 @@ def test_hooks_and_filters_of_the_commit_do_not_run(user: UserRepository, tmp_pa
     commit = user.commit("attributes")
     folder = Repository(folder=user.root / "deploy").extract(commit, tmp_path / "scratch")
     assert (folder / "model.txt").read_text() == "three"
+
+
+def test_a_remote_that_cannot_be_asked_keeps_its_secrets(
+    user: UserRepository, tmp_path: Path
+) -> None:
+    """User and password of the remote's address are not in the message."""
+    user.git("remote", "add", "origin", "http://user:secret@127.0.0.1:9/acme/models")
+    with pytest.raises(EvidenceError) as caught:
+        Repository(folder=user.root).extract("1" * 40, tmp_path / "scratch")
+    assert "127.0.0.1:9/acme/models" in str(caught.value)
+    assert "secret" not in str(caught.value)

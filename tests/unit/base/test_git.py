@@ -2,7 +2,7 @@
 
 import pytest
 
-from ci_parity.release.git_remote import Remote, redacted
+from ci_parity.base.git import Remote, redacted
 
 
 @pytest.mark.parametrize(
