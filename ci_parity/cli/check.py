@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ci_parity.cli import options
 from ci_parity.cli.output import write_json
 
 if TYPE_CHECKING:
@@ -21,26 +22,10 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=".",
-    show_default=True,
-    help="The repository, or the folder of one deployment in it.",
-)
-@click.option("--config", default="", help="Config file below the root; ci-parity.yml by default.")
-@click.option(
-    "--base",
-    default="",
-    metavar="REVISION",
-    help="Commit to compare with when the release log has no validated line.",
-)
-@click.option(
-    "--log",
-    default="",
-    metavar="SPEC",
-    help="Release log, branch:NAME or file:PATH, instead of the configured one.",
-)
+@options.root
+@options.config
+@options.base
+@options.log
 @click.option(
     "--record",
     type=click.Choice(["always", "never"]),
@@ -103,8 +88,8 @@ def _check_all(
     from ci_parity.pipeline import CheckOptions, check
     from ci_parity.stages import deliver
 
-    options = CheckOptions(root=root, config=config, base=base, log=log, force=force)
-    done = check(options, show_progress())
+    wanted = CheckOptions(root=root, config=config, base=base, log=log, force=force)
+    done = check(wanted, show_progress())
     origin = _report(done.verdict, done.manifest, root, report_dir, json_path)
     if record == "always" and done.verdict.ran:
         if done.log is None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from ci_parity.cli import options
 from ci_parity.cli.output import write_json
 
 _EXAMPLES = """\b
@@ -15,26 +16,10 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=".",
-    show_default=True,
-    help="The repository, or the folder of one deployment in it.",
-)
-@click.option("--config", default="", help="Config file below the root; ci-parity.yml by default.")
-@click.option(
-    "--base",
-    default="",
-    metavar="REVISION",
-    help="Commit to compare with when the release log has no validated line.",
-)
-@click.option(
-    "--log",
-    default="",
-    metavar="SPEC",
-    help="Release log, branch:NAME or file:PATH, instead of the configured one.",
-)
+@options.root
+@options.config
+@options.base
+@options.log
 @click.option(
     "--json", "json_path", default="",
     help="Write the changes as JSON to a file, or - for standard output.",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_parity.base.errors import ConfigError
+from ci_parity.cli import options
 
 if TYPE_CHECKING:
     from ci_parity.release.store import ReleaseLog
@@ -23,19 +24,9 @@ def command() -> None:
     """Read and verify the release log."""
 
 
-_root = click.option(
-    "--root", type=click.Path(path_type=Path, file_okay=False), default=".", show_default=True,
-    help="The repository, or the folder of one deployment in it.",
-)  # fmt: skip
-_log = click.option(
-    "--log", default="", metavar="SPEC",
-    help="branch:NAME or file:PATH; the configured log by default.",
-)  # fmt: skip
-
-
 @command.command(epilog=_EXAMPLES)
-@_root
-@_log
+@options.root
+@options.log
 def verify(root: Path, log: str) -> int:
     """Check every line's form, place and link to the line before it."""
     from ci_parity.release.store import verify_log
@@ -48,8 +39,8 @@ def verify(root: Path, log: str) -> int:
 
 
 @command.command(epilog=_EXAMPLES)
-@_root
-@_log
+@options.root
+@options.log
 def show(root: Path, log: str) -> int:
     """List the lines of the log, oldest first."""
     for line in _open(root, log).read():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from ci_parity.cli import options
 from ci_parity.cli.output import write_json
 
 _EXAMPLES = """\b
@@ -15,26 +16,10 @@ Examples:
 
 
 @click.command(epilog=_EXAMPLES)
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=".",
-    show_default=True,
-    help="The repository, or the folder of one deployment in it.",
-)
-@click.option("--config", default="", help="Config file below the root; ci-parity.yml by default.")
-@click.option(
-    "--base",
-    default="",
-    metavar="REVISION",
-    help="Commit to compare with when the release log has no validated line.",
-)
-@click.option(
-    "--log",
-    default="",
-    metavar="SPEC",
-    help="Release log, branch:NAME or file:PATH, instead of the configured one.",
-)
+@options.root
+@options.config
+@options.base
+@options.log
 @click.option("--force", is_flag=True, help="Plan every target even when nothing changed.")
 @click.option(
     "--shards",
@@ -57,8 +42,8 @@ def command(
     from ci_parity.pipeline import CheckOptions, detect
     from ci_parity.report import json_v1, text
 
-    options = CheckOptions(root=root, config=config, base=base, log=log, force=force)
-    deployment, changes = detect(options)
+    wanted = CheckOptions(root=root, config=config, base=base, log=log, force=force)
+    deployment, changes = detect(wanted)
     planned = legs(deployment, changes, shards)
     if json_path != "-":
         click.echo(text.render_changes(changes), nl=False)
