@@ -16,7 +16,7 @@ from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment, Policy, Target
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources
-from ci_parity.fixtures.signature import read_signature
+from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.fixtures.store import FixtureSet
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.verdict import Verdict
@@ -83,6 +83,7 @@ class Examined:
     """What is known before anything runs."""
 
     deployment: Deployment
+    signature: Signature
     fixtures: FixtureSet
     log: ReleaseLog | None
     baseline: Baseline
@@ -108,9 +109,9 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
         if not changes.must_run:
             verdict = unchanged(deployment.name, changes, sha256_bytes(manifest))
         else:
-            signature = read_signature(deployment.variants[0].path)
-            inputs = fixture_inputs(known.fixtures, signature, work / "inputs")
-            references = stored_references(known.fixtures, signature, work / "references")
+            cases = (known.fixtures, known.signature)
+            inputs = fixture_inputs(*cases, work / "inputs")
+            references = stored_references(*cases, work / "references")
             pairs = pairs_to_run(deployment, known.baseline, changes)
             policy = deployment.policy
             runs = run_pairs(pairs, inputs, references, policy, work / "runs", progress)
@@ -130,7 +131,7 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     3. The change set.
     """
     deployment = find_deployment(options.root, options.config)
-    fixtures = fixtures_of(deployment)
+    signature, fixtures = fixtures_of(deployment)
     identities = identities_of(deployment, fixtures, options.host)
     log = _log(deployment, options)
     lines = log.read() if log else ()
@@ -139,8 +140,9 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     why_all = _why_all(options, log, baseline)
     changes = detect_changes(deployment, baseline, identities, why_all=why_all)
     return Examined(
-        deployment=deployment, fixtures=fixtures, log=log, baseline=baseline, changes=changes
-    )
+        deployment=deployment, signature=signature, fixtures=fixtures, log=log, baseline=baseline,
+        changes=changes,
+    )  # fmt: skip
 
 
 def detect(options: CheckOptions) -> tuple[Deployment, ChangeSet]:

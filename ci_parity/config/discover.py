@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ci_parity.base.errors import ConfigError
-from ci_parity.config.load import CONFIG_NAME, build, load_deployment
+from ci_parity.config import CONFIG_NAME
+from ci_parity.config.load import build, load_deployment
 from ci_parity.config.model import Deployment
 
 _SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages"}

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-CONFIG_NAME = "ci-parity.yml"
-
 
 @cache
 def schema() -> Mapping[str, Any]:

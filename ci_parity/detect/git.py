@@ -57,7 +57,9 @@ class Repository:
         Files that git does not track, ignored ones included, make it false: history says nothing
         about them.
         """
-        words = [f":(top,literal){self._below_top(path)}" for path in paths]
+        prefix = self.prefix()
+        below = [f"{prefix}{path.relative_to(self.folder).as_posix()}" for path in paths]
+        words = [f":(top,literal){path.removesuffix('/.')}" for path in below]
         tracked = self._git("ls-files", "-z", "--error-unmatch", "--", *words)
         others = self._git("ls-files", "-z", "--others", "--", *words)
         changed = self._git(
@@ -66,9 +68,6 @@ class Repository:
         return (
             tracked.returncode == others.returncode == changed.returncode == 0 and not others.stdout
         )
-
-    def _below_top(self, path: Path) -> str:
-        return f"{self.prefix()}{path.relative_to(self.folder).as_posix()}".removesuffix("/.")
 
     def extract(self, commit: str, scratch: Path) -> Path:
         """Write the tree of `commit` below `scratch`; return what `folder` was there.

@@ -1,6 +1,6 @@
 """One judged fact, and what it is about."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ci_parity.records.outcome import Outcome
 
@@ -86,4 +86,3 @@ class LatencyComparison:
     pairs: int
     max_regression: float
     enforced: bool
-    notes: tuple[str, ...] = field(default=())

@@ -34,7 +34,7 @@ RUNTIMES = (
 )  # fmt: skip
 _RESOLVE_TIMEOUT_S = 300.0
 _BUILD_TIMEOUT_S = 1800.0
-_COMPLETE = "ci-parity-complete"
+COMPLETE = "ci-parity-complete"
 # onnxruntime before 1.19 was built against NumPy 1 but its metadata allows NumPy 2, on which it
 # crashes at import (microsoft/onnxruntime#21063).
 _FIRST_WITH_NUMPY_2 = Version("1.19.0")
@@ -113,7 +113,7 @@ def _provide(requirement: Requirement, cache: Path) -> Environment:
 
 def _usable(folder: Path, python: Path) -> bool:
     """Return whether a build ended and the interpreter it links to is still installed."""
-    return (folder / _COMPLETE).exists() and python.exists()
+    return (folder / COMPLETE).exists() and python.exists()
 
 
 def parse_requirement(text: str) -> Requirement:
@@ -197,7 +197,7 @@ def _build(folder: Path, python: Path, lock: str, requirement: Requirement) -> N
                 where=str(folder),
                 remedy="check the package index and the free space of the cache folder",
             )
-    write_atomic(folder / _COMPLETE, lock.encode())
+    write_atomic(folder / COMPLETE, lock.encode())
 
 
 def _interpreter() -> str:

@@ -17,13 +17,13 @@ from typing import TypeAlias
 from ci_parity.base.digest import sha256_file
 from ci_parity.base.files import write_atomic
 from ci_parity.records.facts import Facts, failed, reading
+from ci_parity.run.environments import COMPLETE
 from ci_parity.run.installed import Distribution, RecordedFile
 
 Known: TypeAlias = dict[str, tuple[int, int, str]]
 """Size, time of change in nanoseconds and SHA-256 of files, by path."""
 
 _LIBRARY = re.compile(r"([^.]+).*?(\.(?:so|dylib|dll|pyd))(?:\.[\d.]+)?")
-_COMPLETE = "ci-parity-complete"
 _KEPT = "ci-parity-libraries.json"
 
 
@@ -100,6 +100,6 @@ def _read_known(prefix: Path) -> Known:
 
 def _keep_known(prefix: Path, known: Known) -> None:
     """Keep what was measured, in an environment of ours alone; a full disk costs only time."""
-    if (prefix / _COMPLETE).exists():
+    if (prefix / COMPLETE).exists():
         with contextlib.suppress(OSError):
             write_atomic(prefix / _KEPT, json.dumps(known, indent=1).encode())

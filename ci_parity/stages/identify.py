@@ -12,7 +12,7 @@ from ci_parity.config.model import Deployment, Target
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources, host_facts
 from ci_parity.detect.identity import facts_text, identify, model_digest
-from ci_parity.fixtures.signature import read_signature
+from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.fixtures.store import FixtureSet, open_fixtures
 from ci_parity.records.identity import BaselineSource, ChangeSet, Identity
 from ci_parity.records.release import LogLine
@@ -39,9 +39,10 @@ class Baseline:
     unavailable: Mapping[Key, str] = field(default_factory=dict)
 
 
-def fixtures_of(deployment: Deployment) -> FixtureSet:
-    """Open the fixture set of a deployment; its names come from the first variant's signature."""
-    return open_fixtures(deployment.fixtures, read_signature(deployment.variants[0].path))
+def fixtures_of(deployment: Deployment) -> tuple[Signature, FixtureSet]:
+    """Open the fixture set of a deployment by the signature of its first variant."""
+    signature = read_signature(deployment.variants[0].path)
+    return signature, open_fixtures(deployment.fixtures, signature)
 
 
 def identities_of(
@@ -190,7 +191,7 @@ def _from_history(
     try:
         tree = Trees(repository=repository, scratch=scratch).at(commit)
         before = find_deployment(tree, history.config)
-        found = identities_of(before, fixtures_of(before))
+        found = identities_of(before, fixtures_of(before)[1])
     except ConfigError as error:
         return _nothing(f"no deployment at {label}: {error.what.splitlines()[0]}")
     except CiParityError as error:

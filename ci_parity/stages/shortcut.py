@@ -8,17 +8,16 @@ which also knows drivers and installed files, it is not taken.
 """
 
 import mmap
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from ci_parity.base.errors import CiParityError
+from ci_parity.config import CONFIG_NAME
 from ci_parity.config.yaml_source import parse
 from ci_parity.detect.git import Repository
 from ci_parity.records.identity import BaselineSource, ChangeSet
 from ci_parity.records.verdict import Verdict
 
-CONFIG_NAME = "ci-parity.yml"
 # How a tensor says that its data lies in another file: the key of an external-data entry. A graph
 # without these bytes has no external data.
 _EXTERNAL = b"\x0a\x08location"
@@ -82,12 +81,8 @@ def _verdict(name: str, root: Path, models: list[Path], commit: str) -> tuple[Ve
     from ci_parity.release.bundle import bundle_manifest, describe_file
     from ci_parity.stages.unchanged import unchanged
 
-    described = {model: describe_file(model, root, "graph") for model in _once(models)}
+    described = {model: describe_file(model, root, "graph") for model in models}
     manifest = bundle_manifest(tuple(described.values()))
     source = BaselineSource(kind="merge-base", label=f"commit {commit[:12]}", commit=commit)
     changes = ChangeSet(source=source, changes=(), identities=(), baselines=(), to_run=())
     return unchanged(name, changes, sha256_bytes(manifest)), manifest
-
-
-def _once(models: list[Path]) -> Iterator[Path]:
-    yield from dict.fromkeys(models)

@@ -7,7 +7,7 @@ from pathlib import Path
 from ci_parity.base.progress import Progress
 from ci_parity.config.model import LatencyPolicy, Policy
 from ci_parity.fixtures.signature import Signature
-from ci_parity.fixtures.store import FixtureSet, read_inputs, read_references
+from ci_parity.fixtures.store import FixtureSet, export, read_inputs, read_references
 from ci_parity.records.latency import LatencyObservation
 from ci_parity.records.observation import (
     CaseInputs,
@@ -16,7 +16,7 @@ from ci_parity.records.observation import (
     Observation,
     RunStatus,
 )
-from ci_parity.records.values import Value, write_value
+from ci_parity.records.values import Value
 from ci_parity.run import latency
 from ci_parity.run.execute import Job, observe
 
@@ -57,11 +57,7 @@ def write_inputs(
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for number, (name, values) in enumerate(cases):
-        records = (
-            write_value(port, value, folder, f"c{number}_i{index}")
-            for index, (port, value) in enumerate(values.items())
-        )
-        written.append(CaseInputs(case=name, inputs=tuple(records)))
+        written.append(CaseInputs(case=name, inputs=export(values, folder, f"c{number}_i")))
     return InputSet(folder=str(folder), source=source, cases=tuple(written))
 
 
@@ -76,10 +72,7 @@ def stored_references(
             message = "no stored reference"
             runs.append(CaseRun(case=case.name, status=RunStatus.NOT_RUN, message=message))
             continue
-        outputs = tuple(
-            write_value(name, value, folder, f"c{number}_o{index}")
-            for index, (name, value) in enumerate(read_references(case, signature).items())
-        )
+        outputs = export(read_references(case, signature), folder, f"c{number}_o")
         runs.append(CaseRun(case=case.name, status=RunStatus.OK, outputs=outputs))
     if all(run.status is RunStatus.NOT_RUN for run in runs):
         return None
