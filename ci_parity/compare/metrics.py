@@ -115,13 +115,14 @@ def _largest(array: "Array", below: Any, inner: int) -> Any:  # noqa: ANN401 - f
     with np.errstate(all="ignore"):
         for (block,) in _blocks(array):
             magnitude = np.abs(_wide(block))
-            index = np.arange(start, start + magnitude.size) // inner % channels
-            limit = below[0] if channels == 1 else below[index]
-            kept = np.where(np.isfinite(magnitude) & (magnitude <= limit), magnitude, 0.0)
-            if channels == 1:
-                largest[0] = max(largest[0], float(kept.max()))
-            else:
+            index: Any = 0
+            if channels > 1:
+                index = np.arange(start, start + magnitude.size) // inner % channels
+            kept = np.where(np.isfinite(magnitude) & (magnitude <= below[index]), magnitude, 0.0)
+            if channels > 1:
                 np.maximum.at(largest, index, kept)
+            else:
+                largest[0] = max(largest[0], float(kept.max()))
             start += magnitude.size
     return largest
 
