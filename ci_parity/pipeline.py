@@ -5,11 +5,15 @@
 
 import shlex
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
 from ci_parity.base.digest import sha256_bytes
+from ci_parity.base.errors import EvidenceError
 from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.base.progress import Progress
 from ci_parity.config.discover import find_deployment
@@ -19,10 +23,15 @@ from ci_parity.detect.host import HostSources
 from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.fixtures.store import FixtureSet
 from ci_parity.records.identity import ChangeSet
+from ci_parity.records.kept import KeptRun
 from ci_parity.records.verdict import Verdict
 from ci_parity.release.store import ReleaseLog, open_log
+from ci_parity.run.environments import cache_folder
 from ci_parity.stages import assemble, inputs_for_diff
+from ci_parity.stages.attribute import attribute
 from ci_parity.stages.explain import detect_changes
+from ci_parity.stages.fixture_changes import OpenSet
+from ci_parity.stages.guarded import Candidate, beside
 from ci_parity.stages.identify import (
     Baseline,
     History,
@@ -32,8 +41,15 @@ from ci_parity.stages.identify import (
     measured,
 )
 from ci_parity.stages.judge import judge
+from ci_parity.stages.keeping import keep, key_of, observed, settings_of
+from ci_parity.stages.kept_runs import cached, read_run
+from ci_parity.stages.noise import Calibrator
 from ci_parity.stages.pairs import pair_of_two, pairs_to_run
-from ci_parity.stages.suite import fixture_inputs, run_pairs, stored_references
+from ci_parity.stages.policy_guard import Guard, by_the_calendar, plan_guard
+from ci_parity.stages.refused_inputs import without_refused
+from ci_parity.stages.rejudge import kept_for, models_here, replayed, signature_here, unmet
+from ci_parity.stages.suite import Pair, run_pairs
+from ci_parity.stages.trial import Rules, judge_trial, run_trial
 from ci_parity.stages.unchanged import unchanged
 
 
@@ -43,6 +59,7 @@ class CheckOptions:
 
     `base` is empty for the merge base with the default branch. `no_base` says why there can be
     none, as on a schedule or after a force-push; then only the release log can be the baseline.
+    `clock` tells the seconds since the epoch. `keep` is a folder for the observations of this run.
     """
 
     root: Path
@@ -52,16 +69,43 @@ class CheckOptions:
     host: HostSources = field(default_factory=HostSources.here)
     log: str = ""
     force: bool = False
+    clock: Callable[[], float] = time.time
+    keep: Path | None = None
+
+    @property
+    def today(self) -> date:
+        """The day in UTC, by which entries of the ledger expire."""
+        return datetime.fromtimestamp(self.clock(), UTC).date()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The verdict of a `check`, with what recording it needs."""
+    """The verdict of a `check`, with what recording it needs.
+
+    `not_kept` says why its observations are not where they were to be kept.
+    """
 
     verdict: Verdict
     deployment: Deployment
     manifest: bytes
     log: ReleaseLog | None
+    not_kept: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeOptions:
+    """Kept observations, and the config to judge them by."""
+
+    folder: Path
+    root: Path
+    config: str = ""
+    reproduce: str = ""
+    clock: Callable[[], float] = time.time
+
+    @property
+    def today(self) -> date:
+        """The day in UTC, by which entries of the ledger expire."""
+        return datetime.fromtimestamp(self.clock(), UTC).date()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,14 +133,21 @@ class Examined:
     baseline: Baseline
     changes: ChangeSet
 
+    @property
+    def cases(self) -> OpenSet:
+        """The fixture set, with the signature it was opened by."""
+        return OpenSet(fixtures=self.fixtures, signature=self.signature)
+
 
 def check(options: CheckOptions, progress: Progress) -> Checked:
     """Find what changed, run what that makes necessary, and judge it.
 
     1. The deployment, its baseline and what differs (`examine`); where nothing differs, the
        baseline's evidence stands and nothing runs.
-    2. Every pair that must run, candidate and baseline, over the fixture set.
-    3. The verdict.
+    2. What was loosened since the baseline (`plan_guard`).
+    3. Every pair that must run, candidate and baseline, over the fixture set; and again by the
+       baseline's rules, where they are stricter.
+    4. The verdict.
 
     Raises:
         CiParityError: a config, evidence or infrastructure problem; then there is no verdict.
@@ -106,21 +157,74 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
         known = examine(options, work / "baseline")
         deployment, changes = known.deployment, known.changes
         manifest = assemble.manifest_of(deployment)
-        if not changes.must_run:
-            verdict = unchanged(deployment.name, changes, sha256_bytes(manifest))
+        guard = plan_guard(
+            deployment, known.cases, known.baseline, changes.identities, options.today
+        )
+        bundle, not_kept = sha256_bytes(manifest), ""
+        if changes.must_run or guard.must_run:
+            verdict, not_kept = _run(options, known, guard, bundle, work, progress)
         else:
-            cases = (known.fixtures, known.signature)
-            inputs = fixture_inputs(*cases, work / "inputs")
-            references = stored_references(*cases, work / "references")
-            pairs = pairs_to_run(deployment, known.baseline, changes)
-            policy = deployment.policy
-            runs = run_pairs(pairs, inputs, references, policy, work / "runs", progress)
-            verdict = assemble.judged(
-                command="check", deployment=deployment.name, judgement=judge(runs, policy),
-                runs=runs, inputs=inputs, changes=measured(changes, deployment),
-                bundle=sha256_bytes(manifest), reproduce=_reproduce(options, changes),
-            )  # fmt: skip
-    return Checked(verdict=verdict, deployment=deployment, manifest=manifest, log=known.log)
+            verdict = unchanged(deployment.name, changes, bundle, guard.findings)
+    return Checked(
+        verdict=verdict, deployment=deployment, manifest=manifest, log=known.log, not_kept=not_kept
+    )
+
+
+def _run(
+    options: CheckOptions, known: Examined, guard: Guard, bundle: str, work: Path,
+    progress: Progress,
+) -> tuple[Verdict, str]:  # fmt: skip
+    """Judge every pair that must run, then what the guard asks for beside it.
+
+    Where nothing but the policy changed and such a run was kept, it is judged again; else the pairs
+    run, and are kept. Returned is also why they could not be kept where that was asked for.
+    """
+    deployment, changes, policy = known.deployment, known.changes, known.deployment.policy
+    rules = Rules(policy=policy, contract=deployment.contract)
+    settings = settings_of(deployment, guard.rules.policy)
+    kept = None if options.keep else _kept(known, guard, settings)
+    pairs: Sequence[Pair] = ()
+    if kept is not None:
+        models = {i.model: v.path for i in changes.identities for v in deployment.variants
+                  if v.name == i.variant}  # fmt: skip
+        timed = guard.rules.policy.latency.measure
+        trial = replayed(kept, models, rules, known.signature, work / "trial", timed=timed)
+    else:
+        asked = guard.rules.policy
+        pairs = pairs_to_run(replace(deployment, policy=asked), known.baseline, changes)
+        trial = run_trial(pairs, known.cases, rules, work / "trial", progress, settings=asked)
+    judgement = judge_trial(trial, policy, work / "trial", progress, causes=kept is None)
+    candidate = Candidate(
+        deployment=deployment, cases=known.cases, baseline=known.baseline, changes=changes,
+        pairs=tuple(pairs),
+    )  # fmt: skip
+    judgement = beside(judgement, guard, trial, candidate, work / "guard", progress)
+    changes = measured(changes, deployment)
+    verdict = assemble.judged(
+        command="check", deployment=deployment.name, judgement=judgement, runs=trial.runs,
+        inputs=trial.inputs, changes=changes, bundle=bundle, reproduce=_reproduce(options, changes),
+    )  # fmt: skip
+    if kept is not None:
+        return assemble.judged_again(verdict, kept), ""
+    calibrated = next((p for p in (policy, guard.rules.policy) if p.calibrates), policy)
+    recorded_at = datetime.fromtimestamp(options.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    make = partial(
+        observed, trial, calibrated, deployment, changes, settings=settings, bundle=bundle,
+        recorded_at=recorded_at,
+    )  # fmt: skip
+    return verdict, keep(make, cache_folder(), deployment.root, options.keep)
+
+
+def _kept(known: Examined, guard: Guard, settings: str) -> KeptRun | None:
+    """Return a kept run that makes running unnecessary."""
+    if known.baseline.unavailable or guard.planned or guard.must_run:
+        return None
+    wanted = {(name.target, name.variant) for name in known.changes.to_run}
+    own = [i for i in known.changes.identities if (i.target, i.variant) in wanted]
+    key = key_of(own, settings)
+    place = cached(cache_folder(), key, known.deployment.root, known.deployment.name)
+    policies = (known.deployment.policy, guard.rules.policy)
+    return kept_for([place], key, known.changes, policies)
 
 
 def examine(options: CheckOptions, scratch: Path) -> Examined:
@@ -167,15 +271,57 @@ def diff(options: DiffOptions, progress: Progress) -> Verdict:
         artifact_digest_files(model)
     with tempfile.TemporaryDirectory(prefix="ci-parity-") as scratch:
         work = Path(scratch)
-        inputs = inputs_for_diff.collect(options.inputs, signature, options.dims, work / "inputs")
+        inputs = inputs_for_diff.collect(
+            options.inputs, options.baseline_model, signature, options.dims, work / "inputs"
+        )
         models = (options.baseline_model, options.candidate_model)
         pair = pair_of_two(models, (options.baseline, options.candidate), options.policy)
         runs = run_pairs([pair], inputs, None, options.policy, work / "runs", progress)
-        judgement = judge(runs, options.policy)
+        runs, left_out = without_refused(runs, inputs)
+        calibrator = Calibrator(inputs, work / "noise", cache=cache_folder(), progress=progress)
+        judgement = judge(runs, options.policy, calibrator)
+        judgement = attribute(
+            judgement, inputs, options.policy, calibrator, work / "causes", progress
+        ).plus(left_out)
     return assemble.judged(
         command="diff", deployment=options.candidate_model.name, judgement=judgement, runs=runs,
         inputs=inputs, changes=None, bundle="", reproduce=(options.reproduce,),
     )  # fmt: skip
+
+
+def judge_stored(options: JudgeOptions, progress: Progress) -> Verdict:
+    """Judge kept observations by the rules of a config; no model is run.
+
+    The baseline's rules are not asked for: this shows what a policy would say, and records nothing.
+
+    Raises:
+        CiParityError: a config, or observations that cannot be read or trusted.
+    """
+    kept = read_run(options.folder)
+    deployment = find_deployment(options.root, options.config)
+    if deployment.name != kept.deployment:
+        raise EvidenceError(
+            f"the observations are of deployment {kept.deployment!r}, not {deployment.name!r}",
+            where=str(options.folder),
+            remedy="judge them by a config of their deployment",
+        )
+    policy = deployment.policy
+    rules = Rules(policy=policy, contract=deployment.contract)
+    known = models_here(deployment)
+    signature = signature_here(deployment)
+    with tempfile.TemporaryDirectory(prefix="ci-parity-") as scratch:
+        work = Path(scratch)
+        trial = replayed(kept, known, rules, signature, work, timed=policy.latency.measure)
+        judgement = judge_trial(trial, policy, work, progress).plus(
+            unmet(kept, settings_of(deployment, policy), policy),
+            by_the_calendar(deployment, signature, options.today),
+        )
+    verdict = assemble.judged(
+        command="judge", deployment=deployment.name, judgement=judgement, runs=trial.runs,
+        inputs=trial.inputs, changes=kept.changes, bundle=kept.bundle,
+        reproduce=(options.reproduce,),
+    )  # fmt: skip
+    return assemble.judged_again(verdict, kept)
 
 
 def _why_all(options: CheckOptions, log: ReleaseLog | None, baseline: Baseline) -> str:

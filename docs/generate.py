@@ -63,6 +63,9 @@ def _section(path: str, rule: Mapping[str, Any]) -> Iterator[str]:
         values = resolved.get("additionalProperties")
         if isinstance(values, dict) and "properties" in _resolved(values):
             below.append((f"{place}.NAME", _resolved(values)))
+        items = resolved.get("items")
+        if isinstance(items, dict) and "properties" in _resolved(items):
+            below.append((f"{place}[]", _resolved(items)))
     yield from ("| key | type | default | meaning |", "| --- | --- | --- | --- |", *rows, "")
     for place, child in below:
         yield from (f"## {place}", "", *_section(place, child))

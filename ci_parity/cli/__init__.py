@@ -21,8 +21,10 @@ _COMMANDS = {
     "diff": "ci_parity.cli.diff",
     "fixtures": "ci_parity.cli.fixtures",
     "init": "ci_parity.cli.init",
+    "judge": "ci_parity.cli.judge",
     "log": "ci_parity.cli.log",
     "plan": "ci_parity.cli.plan",
+    "runner": "ci_parity.cli.runner",
 }
 _INTERRUPTED = 130
 

@@ -42,6 +42,12 @@ Examples:
     help="Folder for verdict.json, comment.md and bundle.json.",
 )
 @click.option(
+    "--keep-observations",
+    "keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for what was observed, so that `ci-parity judge` can judge it again.",
+)
+@click.option(
     "--json",
     "json_path",
     default="",
@@ -49,7 +55,7 @@ Examples:
 )
 def command(
     root: Path, config: str, base: str, log: str, record: str, force: bool, report_dir: Path,
-    json_path: str,
+    keep: Path | None, json_path: str,
 ) -> int:  # fmt: skip
     """Find what changed, run the fixture set where it matters, judge, report."""
     from ci_parity.stages.shortcut import unchanged_by_git
@@ -59,7 +65,7 @@ def command(
         if nothing is not None:
             _report(*nothing, root, report_dir, json_path)
             return nothing[0].outcome.exit_code
-    return _check_all(root, config, base, log, record, force, report_dir, json_path)
+    return _check_all(root, config, base, log, record, force, report_dir, keep, json_path)
 
 
 def _report(
@@ -81,14 +87,14 @@ def _report(
 
 def _check_all(
     root: Path, config: str, base: str, log: str, record: str, force: bool, report_dir: Path,
-    json_path: str,
+    keep: Path | None, json_path: str,
 ) -> int:  # fmt: skip
-    from ci_parity.base.errors import ConfigError
+    from ci_parity.base.errors import ConfigError, PublishError
     from ci_parity.cli.output import show_progress
     from ci_parity.pipeline import CheckOptions, check
     from ci_parity.stages import deliver
 
-    wanted = CheckOptions(root=root, config=config, base=base, log=log, force=force)
+    wanted = CheckOptions(root=root, config=config, base=base, log=log, force=force, keep=keep)
     done = check(wanted, show_progress())
     origin = _report(done.verdict, done.manifest, root, report_dir, json_path)
     if record == "always" and done.verdict.ran:
@@ -100,4 +106,6 @@ def _check_all(
             )
         line = deliver.record(done.verdict, done.deployment, done.log, origin, datetime.now(UTC))
         click.echo(f"  recorded: {line.entry.kind.value} as line {line.seq} of {done.log.label}")
+    if done.not_kept:
+        raise PublishError(f"the observations were not kept: {done.not_kept}", where=str(keep))
     return done.verdict.outcome.exit_code

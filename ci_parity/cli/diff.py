@@ -17,6 +17,8 @@ Examples:
   ci-parity diff model.onnx --baseline-runtime onnxruntime==1.31.1 \\
       --candidate-runtime onnxruntime==1.32.0 --inputs a.npz b.npz --json diff.json
   ci-parity diff model.onnx --baseline-option graph_optimization_level=disable_all
+  ci-parity diff model.onnx --candidate-runtime openvino==2026.4.1
+  ci-parity diff model.onnx --candidate-runtime 'command:["./my-runner"]'
   ci-parity diff float.onnx int8.onnx --inputs fixtures/ocr --rtol 0.05 --atol 0.01
 """
 

@@ -12,6 +12,7 @@ from ci_parity.base.errors import EvidenceError
 from ci_parity.compare.outputs import CaseComparison, Side, compare_outputs
 from ci_parity.config.model import Policy
 from ci_parity.records.finding import Finding, OutputComparison, Subject
+from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.observation import CaseRun, Observation, RunStatus
 from ci_parity.records.outcome import Outcome
 
@@ -24,6 +25,7 @@ def compare_observations(
     candidate: Observation,
     expected: Sequence[str],
     policy: Policy,
+    floors: NoiseFloors | None = None,
 ) -> CaseComparison:
     """Judge the candidate against the baseline over the expected cases.
 
@@ -50,7 +52,7 @@ def compare_observations(
         for case in dict.fromkeys(expected):
             where = replace(subject, case=case)
             compared = _case(
-                where, (left.get(case), baseline), (right.get(case), candidate), policy
+                where, (left.get(case), baseline), (right.get(case), candidate), policy, floors
             )
             findings.extend(compared.findings)
             outputs.extend(compared.outputs)
@@ -96,6 +98,7 @@ def _case(
     baseline: tuple[CaseRun | None, Observation],
     candidate: tuple[CaseRun | None, Observation],
     policy: Policy,
+    floors: NoiseFloors | None,
 ) -> CaseComparison:
     left, right = baseline[0], candidate[0]
     not_compared = _unmeasured(subject, left, right)
@@ -111,7 +114,7 @@ def _case(
     for outputs in runs:
         side = Side(outputs=outputs, folder=Path(candidate[1].folder))
         try:
-            compared.append(compare_outputs(subject, expected, side, policy))
+            compared.append(compare_outputs(subject, expected, side, policy, floors))
         except EvidenceError as error:
             findings.append(_open("case.unreadable", subject, f"{error.what} ({error.where})"))
     if right.repeats:

@@ -5,16 +5,19 @@ number is looked at. Integers, booleans and strings must be equal; floats obey `
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ci_parity.compare import decisions, metrics
-from ci_parity.compare.tolerance import Rule, rule_for
+from ci_parity.compare import metrics
+from ci_parity.compare.decisions import CaseDecisions
+from ci_parity.compare.tolerance import Limits, Tolerated
 from ci_parity.config.model import Policy
+from ci_parity.records.arrays import flatten
 from ci_parity.records.finding import Finding, OutputComparison, Subject
+from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.values import Value, ValueRecord, element_type, read_value
 
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     Array = npt.NDArray[np.generic]
-    RuleOf = Callable[[str], Rule]
 
 _EXACT = {"bool", "string"}
 _REMEDY = "compare the two systems on this case; if the change is wanted, replace the reference"
@@ -50,20 +52,38 @@ class CaseComparison:
 
 
 def compare_outputs(
-    subject: Subject, baseline: Side, candidate: Side, policy: Policy
-) -> CaseComparison:
-    """Compare every output that either side produced; absence is a finding."""
+    subject: Subject, baseline: Side, candidate: Side, policy: Policy,
+    floors: NoiseFloors | None = None,
+) -> CaseComparison:  # fmt: skip
+    """Compare every output that either side produced; absence is a finding.
+
+    Args:
+        subject: the case.
+        baseline: its outputs on the side compared with.
+        candidate: its outputs on the side to judge.
+        policy: how to judge.
+        floors: the noise floors of the boundary, where they were measured.
+    """
+    limits = Limits(policy=policy, floors=floors)
     left = {record.name: record for record in baseline.outputs}
     right = {record.name: record for record in candidate.outputs}
     findings = list(_structure(subject, list(left), list(right), stored=baseline.stored))
     outputs: list[OutputComparison] = []
-    for name in (name for name in left if name in right):
+    shared = [name for name in left if name in right]
+    decided = CaseDecisions(
+        subject,
+        {name: read_value(left[name], baseline.folder) for name in shared},
+        {name: read_value(right[name], candidate.folder) for name in shared},
+        policy.decisions,
+        partial(_allowance_of, limits, subject.case),
+    )
+    for name, *pair in decided.tensors():
         where = replace(subject, output=name)
-        pair = (read_value(left[name], baseline.folder), read_value(right[name], candidate.folder))
-        for comparison, found in _values(where, pair[0], pair[1], policy):
+        for comparison, found in _values(where, pair[0], pair[1], limits):
             findings.extend(found)
             if comparison is not None:
                 outputs.append(comparison)
+    findings.extend(decided.findings(outputs))
     return CaseComparison(findings=tuple(findings), outputs=tuple(outputs))
 
 
@@ -114,7 +134,7 @@ def _failure(kind: str, subject: Subject, evidence: str) -> Finding:
 
 
 def _values(
-    subject: Subject, baseline: Value, candidate: Value, policy: Policy
+    subject: Subject, baseline: Value, candidate: Value, limits: Limits
 ) -> Iterator[tuple[OutputComparison | None, tuple[Finding, ...]]]:
     """Yield the comparison and findings of every array inside a pair of values."""
     left, right = flatten(subject.output, baseline), flatten(subject.output, candidate)
@@ -124,55 +144,11 @@ def _values(
             side = "candidate" if name not in right else "baseline"
             yield None, (_failure("output.parts", where, f"{name} is absent from the {side}"),)
         else:
-            rule = partial(rule_for, policy.explicit_tolerance(subject.output))
-            yield _arrays(where, left[name], right[name], rule)
-
-
-def flatten(name: str, value: Value) -> Mapping[str, "Array"]:
-    """Return the arrays of a value by path, such as `boxes[0]` or `probabilities.keys`.
-
-    A map of scalars is one array in the order of its keys; a sequence of maps with equal keys (what
-    ZipMap produces) is one array of shape [items, keys].
-    """
-    import numpy as np
-
-    if value is None:
-        return {f"{name}.absent": np.zeros(0, dtype=bool)}
-    if isinstance(value, dict):
-        return _flatten_map(name, value)
-    if not isinstance(value, list):
-        return {name: value}
-    rows = [_flatten_map(name, item) for item in value if isinstance(item, dict)]
-    if rows and len(rows) == len(value) and _stackable(rows):
-        return {part: np.stack([row[part] for row in rows]) for part in rows[0]}
-    parts: dict[str, Array] = {f"{name}.length": np.array(len(value))}
-    for index, item in enumerate(value):
-        parts.update(flatten(f"{name}[{index}]", item))
-    return parts
-
-
-def _flatten_map(name: str, value: Mapping[str | int, Value]) -> dict[str, "Array"]:
-    import numpy as np
-
-    ordered = sorted(value.items(), key=lambda item: (isinstance(item[0], str), item[0]))
-    keys = np.array([key for key, _ in ordered])
-    keys = keys.astype(object) if keys.dtype.kind == "U" else keys.astype(np.int64)
-    parts: dict[str, Array] = {f"{name}.keys": keys}
-    scalars = [item for _, item in ordered if isinstance(item, np.ndarray) and item.ndim == 0]
-    if len(scalars) == len(ordered) and len({scalar.dtype for scalar in scalars}) <= 1:
-        return parts | {f"{name}.values": np.array(scalars)}
-    for key, item in ordered:
-        parts.update(flatten(f"{name}[{key!r}]", item))
-    return parts
-
-
-def _stackable(rows: Sequence[Mapping[str, "Array"]]) -> bool:
-    shapes = [{part: (a.shape, a.dtype) for part, a in row.items()} for row in rows]
-    return all(shape == shapes[0] for shape in shapes)
+            yield _arrays(where, subject.output, left[name], right[name], limits)
 
 
 def _arrays(
-    subject: Subject, baseline: "Array", candidate: "Array", rule_of: "RuleOf"
+    subject: Subject, output: str, baseline: "Array", candidate: "Array", limits: Limits
 ) -> tuple[OutputComparison | None, tuple[Finding, ...]]:
     left, right = element_type(baseline), element_type(candidate)
     if left != right:
@@ -184,55 +160,47 @@ def _arrays(
     if left in _EXACT or "int" in left:
         comparison = _exact(subject, left, baseline, candidate)
     else:
-        comparison = _floats(subject, left, baseline, candidate, rule_of)
-    flips = decisions.argmax_flips(subject, left, baseline, candidate)
-    return comparison, (_finding(comparison), *flips)
+        tolerated = limits.of(subject.case, output, subject.output, baseline)
+        comparison = _floats(subject, tolerated, baseline, candidate)
+    return comparison, (_finding(comparison),)
 
 
 def _exact(subject: Subject, dtype: str, b: "Array", c: "Array") -> OutputComparison:
-    unequal, first, largest = metrics.count_unequal(b, c)
+    m = metrics.exact_metrics(b, c)
     numeric = dtype not in _EXACT
     return OutputComparison(
-        subject=subject, outcome=Outcome.FAIL if unequal else Outcome.PASS, dtype=dtype,
-        shape=b.shape, elements=b.size, mismatched=unequal,
-        max_abs=largest if numeric else None, limit=0.0,
-        required=largest if numeric else float(unequal > 0), rule="exact",
-        **_worst(first, b, c),
-    )  # fmt: skip
-
-
-def _floats(
-    subject: Subject, dtype: str, b: "Array", c: "Array", rule_of: "RuleOf"
-) -> OutputComparison:
-    rule = rule_of(dtype)
-    m = metrics.float_metrics(
-        b, c, metrics.scales_of(b), rtol=rule.rtol, atol=rule.atol, fraction=rule.fraction
-    )
-    failed = m.nonfinite > 0 or m.excess > 1
-    return OutputComparison(
-        subject=subject, outcome=Outcome.FAIL if failed else Outcome.PASS, dtype=dtype,
+        subject=subject, outcome=Outcome.FAIL if m.mismatched else Outcome.PASS, dtype=dtype,
         shape=b.shape, elements=m.elements, mismatched=m.mismatched,
-        max_abs=_finite(m.max_abs), max_rel=_finite(m.max_rel), max_ulp=m.max_ulp,
-        rel_to_scale=_finite(m.max_abs / m.scale) if m.scale else None,
-        limit=rule.leading, required=_required(rule, m), rule=str(rule),
+        max_abs=m.max_abs if numeric else None, mean_abs=m.mean_abs if numeric else None,
+        limit=0.0, required=m.max_abs if numeric else float(m.mismatched > 0), rule="exact",
         **_worst(m.worst, b, c),
     )  # fmt: skip
 
 
-def _required(rule: Rule, m: metrics.FloatMetrics) -> float | None:
-    """The leading number that would just have passed; None where none would have.
+def _floats(subject: Subject, tolerated: Tolerated, b: "Array", c: "Array") -> OutputComparison:
+    m = metrics.float_metrics(b, c, tolerated.allowance)
+    settled = tolerated.settle(m, c)
+    return OutputComparison(
+        subject=subject, outcome=settled.outcome, dtype=element_type(b),
+        shape=b.shape, elements=m.elements, mismatched=m.mismatched,
+        max_abs=_finite(m.max_abs), max_rel=_finite(m.max_rel), max_ulp=m.max_ulp,
+        rel_to_scale=_finite(m.max_abs / m.scale) if m.scale else None,
+        mean_abs=_finite(m.mean_abs), rms_abs=_finite(m.rms_abs), p50_abs=_finite(m.p50_abs),
+        p99_abs=_finite(m.p99_abs), p999_abs=_finite(m.p999_abs), bias=_finite(m.bias),
+        sqnr_db=m.sqnr_db, cosine=m.cosine, nonfinite=m.nonfinite, excess=_finite(m.excess),
+        rms_excess=_finite(m.rms_excess),
+        limit=settled.limit, required=settled.required, rule=settled.rule,
+        **_worst(m.worst, b, c),
+    )  # fmt: skip
 
-    Where the limit is 0 there is nothing to scale: then it is the `atol` that would have passed.
-    """
-    if m.nonfinite:
-        return None
-    if not rule.leading:
-        return _finite(m.max_abs)
-    return _finite(rule.leading * m.excess) if m.excess else 0.0
+
+def _allowance_of(limits: Limits, case: str, output: str, baseline: "Array") -> metrics.Allowance:
+    """Return what may differ in a float output, of which decisions know near ties."""
+    return limits.of(case, output, output, baseline).allowance
 
 
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _worst(position: int | None, b: "Array", c: "Array") -> Mapping[str, Any]:
@@ -251,7 +219,6 @@ def _shown(value: object) -> str:
 
 
 def _finding(comparison: OutputComparison) -> Finding:
-    failed = comparison.outcome is Outcome.FAIL
     return Finding(
         id="output.values",
         outcome=comparison.outcome,
@@ -260,8 +227,18 @@ def _finding(comparison: OutputComparison) -> Finding:
         measured=comparison.required,
         limit=comparison.limit,
         required=comparison.required,
-        remedy=_REMEDY if failed else "",
+        remedy=_remedy(comparison.outcome),
     )
+
+
+def _remedy(outcome: Outcome) -> str:
+    match outcome:
+        case Outcome.PASS:
+            return ""
+        case Outcome.FAIL:
+            return _REMEDY
+        case Outcome.INCONCLUSIVE:
+            return "rounding alone moves this output too far: choose a case that is decided"
 
 
 def _evidence(comparison: OutputComparison) -> str:
@@ -275,6 +252,8 @@ def _evidence(comparison: OutputComparison) -> str:
             f"at {list(comparison.worst_index)} baseline {comparison.worst_baseline}, "
             f"candidate {comparison.worst_candidate}"
         )
+    if comparison.nonfinite:
+        parts.append(f"NaN or infinity on one side alone at {comparison.nonfinite} of them")
     if comparison.max_abs is not None:
         parts.append(f"largest difference {comparison.max_abs:.4g}")
     parts.append(comparison.rule)

@@ -1,19 +1,76 @@
-"""Which tolerance an output gets: explicit from the policy, else the ladder by element type.
+"""Which tolerance an output gets: explicit, calibrated to the model's own noise, or the ladder.
 
-The rule, element by element, is NumPy's, `|baseline - candidate| <= atol + rtol * |baseline|`. On
-the ladder `atol` is a fraction of the output's scale, its largest finite baseline magnitude, taken
-channel by channel where the output has channels: a detector's scores beside its box coordinates
-would else be judged on the scale of the boxes.
-
-The float32 rung comes from eleven published models: 320 harmless pairs (onnxruntime 1.20 to 1.32,
-optimization levels, threads) used at most 0.28 of it, and of 981 single weights multiplied by 1.01
-it missed 4. docs/tolerances.md has the figures.
+Explicit tolerances and the ladder are NumPy's rule, element by element,
+`|baseline - candidate| <= atol + rtol * |baseline|`. On the ladder `atol` is a fraction of the
+output's scale, its largest finite baseline magnitude, channel by channel where the output has
+channels: a detector's scores beside its box coordinates would else be judged on the scale of the
+boxes. The calibrated tolerance is `compare.noise`; where no noise floor was measured for an output
+the ladder stands in, on the rung of the effective compute precision, and the rule says so.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from ci_parity.config.model import Tolerance
+from ci_parity.base.errors import EvidenceError
+from ci_parity.compare import metrics
+from ci_parity.compare.noise import NoiseFloor
+from ci_parity.config.model import Policy, Tolerance
+from ci_parity.records.noise import NoiseFloors, Precision
+from ci_parity.records.outcome import Outcome
+from ci_parity.records.values import element_type
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Array = npt.NDArray[np.generic]
+
+# (rtol, atol as a fraction of the scale). The float32 rung comes from published models, see
+# docs/tolerances.md; the others stand to their unit roundoff as it does, integers to two steps.
+_LADDER: Mapping[Precision, tuple[float, float]] = {
+    Precision.FLOAT64: (1e-10, 1e-12),
+    Precision.FLOAT32: (1e-4, 2e-5),
+    Precision.TF32: (2e-3, 1e-3),
+    Precision.FLOAT16: (2e-3, 1e-3),
+    Precision.BFLOAT16: (1.6e-2, 8e-3),
+    Precision.INT8: (0.0, 2.0**-6),
+    Precision.FLOAT8: (0.25, 0.125),
+    Precision.INT4: (0.0, 2.0**-2),
+}
+_ELEMENTS: Mapping[str, Precision] = {
+    "float64": Precision.FLOAT64, "complex128": Precision.FLOAT64, "float32": Precision.FLOAT32,
+    "complex64": Precision.FLOAT32, "float16": Precision.FLOAT16, "bfloat16": Precision.BFLOAT16,
+}  # fmt: skip
+# Where rounding alone moves an output by this part of its scale, no tolerance can judge it.
+_UNJUDGEABLE = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """What a tolerance makes of a comparison.
+
+    `limit` and `required` share a unit; `required` is the limit that would just have passed, None
+    where none would. `rule` says both in words.
+    """
+
+    outcome: Outcome
+    limit: float
+    required: float | None
+    rule: str
+
+
+class Tolerated(Protocol):
+    """The tolerance of one output."""
+
+    @property
+    def allowance(self) -> metrics.Allowance:
+        """What each element may differ by."""
+
+    def settle(self, measured: metrics.FloatMetrics, candidate: "Array") -> Settled:
+        """Judge what was measured against the allowance."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,23 +92,151 @@ class Rule:
         return f"rtol {self.rtol:.3g}, atol {absolute} ({self.source})"
 
 
-# (rtol, atol as a fraction of the scale). The unit roundoffs are 2^-53, 2^-24, 2^-11 and 2^-8 for
-# float64, float32, float16 and bfloat16, 2^-4 and 2^-3 for the two float8 families (IEEE 754-2019;
-# OCP 8-bit floating point, 2023).
-_LADDER: Mapping[str, tuple[float, float]] = {
-    "float64": (1e-10, 1e-12),
-    "float32": (1e-4, 2e-5),
-    "float16": (2e-3, 1e-3),
-    "bfloat16": (1.6e-2, 8e-3),
-    "complex64": (1e-4, 2e-5),
-    "complex128": (1e-10, 1e-12),
-}
-_NARROW = (0.25, 0.125)
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A rule applied to one baseline."""
+
+    rule: Rule
+    baseline: "Array"
+
+    @property
+    def allowance(self) -> metrics.Allowance:
+        """What each element may differ by."""
+        rule = self.rule
+        scales = metrics.scales_of(self.baseline)
+        return metrics.LinearAllowance(
+            rtol=rule.rtol, atol=rule.atol, fraction=rule.fraction, scales=scales
+        )
+
+    def settle(self, measured: metrics.FloatMetrics, candidate: "Array") -> Settled:  # noqa: ARG002
+        """Judge element by element."""
+        failed = measured.nonfinite > 0 or measured.excess > 1
+        return Settled(
+            outcome=Outcome.FAIL if failed else Outcome.PASS,
+            limit=self.rule.leading,
+            required=self._required(measured),
+            rule=str(self.rule),
+        )
+
+    def _required(self, m: metrics.FloatMetrics) -> float | None:
+        """The leading number that would just have passed.
+
+        Where the limit is 0 there is nothing to scale: then it is the `atol` that would have.
+        """
+        if m.nonfinite:
+            return None
+        if not self.rule.leading:
+            return m.max_abs if math.isfinite(m.max_abs) else None
+        required = self.rule.leading * m.excess if m.excess else 0.0
+        return required if math.isfinite(required) else None
 
 
-def rule_for(explicit: Tolerance | None, dtype: str) -> Rule:
-    """Return the rule of a floating-point output."""
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """The noise floor of one output, and how it was measured."""
+
+    floor: NoiseFloor
+    measured_at: str
+
+    @property
+    def allowance(self) -> metrics.Allowance:
+        """What each element may differ by."""
+        return self.floor
+
+    def settle(self, measured: metrics.FloatMetrics, candidate: "Array") -> Settled:
+        """Judge the whole output and its worst element in units of the noise."""
+        score = self.floor.score(candidate, measured.excess)
+        outcome = Outcome.PASS
+        if measured.nonfinite or not score.used <= 1:
+            outcome = Outcome.FAIL
+        elif measured.mismatched and score.noise >= _UNJUDGEABLE:
+            outcome = Outcome.INCONCLUSIVE
+        whole = score.group / score.group_limit >= score.element / score.element_limit
+        required = score.group if whole else score.element
+        lost = bool(measured.nonfinite) or not math.isfinite(required)
+        return Settled(
+            outcome=outcome,
+            limit=score.group_limit if whole else score.element_limit,
+            required=None if lost else required,
+            rule=f"calibrated: {score.group:.3g} x noise as a whole, allowed "
+            f"{score.group_limit:.3g}; worst element {score.element:.3g} x, allowed "
+            f"{score.element_limit:.3g}; noise {score.noise:.2g} of scale, {self.measured_at}",
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Finds the tolerance of each output of a boundary; `floors` where noise was measured."""
+
+    policy: Policy
+    floors: NoiseFloors | None = None
+
+    def of(self, case: str, output: str, path: str, baseline: "Array") -> Tolerated:
+        """Return the tolerance of one array.
+
+        Args:
+            case: the case's name.
+            output: the output's name in the policy.
+            path: the array's path inside the output, the same for a tensor.
+            baseline: the baseline's array.
+        """
+        dtype = element_type(baseline)
+        explicit = self.policy.explicit_tolerance(output)
+        if explicit is not None:
+            return Linear(rule_for(explicit, dtype), baseline)
+        precision = self.floors.precision if self.floors is not None else None
+        if not self.policy.is_calibrated(output):
+            return Linear(rule_for(None, dtype, precision), baseline)
+        floor, why = self._floor(case, path, baseline, dtype)
+        if floor is None or self.floors is None:
+            return Linear(rule_for(None, dtype, precision, why), baseline)
+        seeds = "exact graph" if self.floors.exact else f"{self.floors.seeds} seeds"
+        return Calibrated(floor, f"{self.floors.precision.value}, {seeds}")
+
+    def _floor(
+        self, case: str, path: str, baseline: "Array", dtype: str
+    ) -> tuple[NoiseFloor | None, str]:
+        """Return the noise floor of an array, or why there is none."""
+        floors = self.floors
+        if floors is None:
+            return None, "noise not measured"
+        if floors.failure:
+            return None, f"noise not measured: {floors.failure}"
+        if floors.exact:
+            return NoiseFloor(baseline, dtype, None, Path(), rounding=False), ""
+        found = next((kept for kept in floors.cases if kept.case == case), None)
+        if found is None or found.failure:
+            return None, f"noise not measured: {found.failure if found else 'no such case'}"
+        for output in found.outputs:
+            if output.output == path and output.shape == baseline.shape:
+                folder = Path(floors.folder)
+                try:
+                    floor = NoiseFloor(
+                        baseline, dtype, output, folder, rounding=floors.rounding,
+                        step=dict(floors.steps).get(path, 0.0),
+                    )  # fmt: skip
+                except (EvidenceError, OSError) as error:
+                    return None, f"noise not measured: {error}"
+                return floor, ""
+        return None, "noise not measured: the perturbed model has no such output"
+
+
+def rule_for(
+    explicit: Tolerance | None, dtype: str, precision: Precision | None = None, why: str = ""
+) -> Rule:
+    """Return the rule of a floating-point output, on the rung of the coarser precision.
+
+    Args:
+        explicit: what the policy says, None for the ladder.
+        dtype: the output's element type.
+        precision: the effective compute precision, None where it is not known.
+        why: why the ladder stands in for a calibrated tolerance.
+    """
     if explicit is not None:
         return Rule(rtol=explicit.rtol, atol=explicit.atol, source="policy")
-    rtol, fraction = _LADDER.get(dtype, _NARROW)
-    return Rule(rtol=rtol, fraction=fraction, source=f"{dtype} ladder")
+    own = _ELEMENTS.get(dtype, Precision.FLOAT8)
+    rung = Precision.coarsest({own, precision or own})
+    rtol, fraction = _LADDER[rung]
+    name = dtype if rung is own else rung.value
+    source = f"{name} ladder; {why}" if why else f"{name} ladder"
+    return Rule(rtol=rtol, fraction=fraction, source=source)

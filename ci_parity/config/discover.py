@@ -1,23 +1,35 @@
 """The deployment of a repository that has no config: models in the ONNX test layout.
 
 A folder with `model.onnx` beside `test_data_set_*` folders, or beside a `fixtures.yml`, is a
-deployment of one variant. The runtime is what the repository pins, else the one at hand.
+deployment of one variant. The runtime is what the repository's lock or requirements pin, else the
+one at hand.
 """
 
+import logging
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ci_parity.base.errors import ConfigError
+from ci_parity.base.errors import ConfigError, EvidenceError
 from ci_parity.config import CONFIG_NAME
 from ci_parity.config.load import build, load_deployment
 from ci_parity.config.model import Deployment
+from ci_parity.config.runtimes import CURRENT, ONNXRUNTIME
+
+if TYPE_CHECKING:
+    from ci_parity.base.pins import PinSet
+
+logger = logging.getLogger(__name__)
 
 _SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages"}
 _MAX_FOLDERS = 20_000
-_REQUIREMENT_FILES = ("requirements.txt", "requirements.lock", "requirements/runtime.txt")
-_PIN = re.compile(r"^(onnxruntime(?:-[a-z]+)?)==([0-9A-Za-z.!+-]+)\s*(?:[;#\\]|--|$)", re.MULTILINE)
+# What says which packages run, before what says which are asked for; others come after these.
+_PIN_FILES = (
+    "uv.lock", "poetry.lock", "pylock.toml", "Pipfile.lock", "requirements.txt",
+    "requirements.lock", "requirements/runtime.txt",
+)  # fmt: skip
 _NEXT_STEP = f"""\
 put the model in the ONNX test layout, or write a config:
       models/mymodel/model.onnx
@@ -67,14 +79,47 @@ def _deployment(root: Path, folder: Path) -> Deployment:
 
 
 def pinned_runtime(root: Path) -> str:
-    """Return the onnxruntime requirement the repository's requirement files pin, else `current`."""
-    for name in _REQUIREMENT_FILES:
-        path = root / name
-        if path.is_file() and path.stat().st_size < 10_000_000:
-            pins = {"==".join(pin) for pin in _PIN.findall(path.read_text("utf-8", "replace"))}
-            if len(pins) == 1:
-                return pins.pop()
-    return "current"
+    """Return the onnxruntime requirement that the repository pins, else `current`.
+
+    Lock and requirement files at its top and in `requirements/` are read, locks first; the first
+    one that pins exactly one version of one onnxruntime package counts. A file that cannot be read
+    is said and passed over.
+    """
+    from ci_parity.base.pins import read_pins
+
+    for path in _pin_files(root):
+        try:
+            found = _runtimes(read_pins(path, root))
+        except EvidenceError as error:
+            logger.warning("no runtime is taken from %s: %s", error.where or path.name, error.what)
+            continue
+        if len(found) == 1:
+            return found.pop()
+    return CURRENT
+
+
+def _pin_files(root: Path) -> list[Path]:
+    """Return the repository's own pin files; what lies deeper speaks for a part of it at most."""
+    from ci_parity.base.pins import find_pin_files
+
+    folders = {root, root / "requirements"}
+    try:
+        own = [path for path in find_pin_files(root) if path.parent in folders]
+    except EvidenceError:
+        return []
+    names = {root / name: rank for rank, name in enumerate(_PIN_FILES)}
+    return sorted(own, key=lambda path: (names.get(path, len(names)), path.as_posix()))
+
+
+def _runtimes(pins: "PinSet") -> set[str]:
+    """Return the pinned onnxruntime packages that somebody asks for, from an index."""
+    found = set()
+    for name in ONNXRUNTIME.distributions:
+        pin = pins.resolve(name)
+        wanted = any(not other.constraint for other in pins.get(name, ()))
+        if pin and wanted and pin.version and (not pin.source or pin.source.startswith("registry")):
+            found.add(f"{name}=={pin.version}")
+    return found
 
 
 def _test_layouts(root: Path) -> Iterator[Path]:

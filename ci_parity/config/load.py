@@ -8,23 +8,29 @@ import difflib
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import ConfigError
+from ci_parity.config.contract import contract
+from ci_parity.config.decisions import build_decisions
+from ci_parity.config.ledger import build_ledger
 from ci_parity.config.model import (
     Converter,
     Deployment,
     LatencyPolicy,
     Policy,
     Release,
+    SelfChecks,
+    Source,
     Target,
     Tolerance,
     Variant,
 )
+from ci_parity.config.runtimes import check_options, runtime_text, spelled_out
 from ci_parity.config.yaml_source import Document, parse
 
 if TYPE_CHECKING:
@@ -70,9 +76,11 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         variants=tuple(_variant(name, raw, root) for name, raw in full["variants"].items()),
         targets=tuple(target(name, raw) for name, raw in full["targets"].items()),
         fixtures=_inside(root, full["fixtures"], "$.fixtures"),
-        policy=policy(full["policy"]),
-        policy_json=canonical_bytes(full["policy"]).decode(),
+        policy=policy(full["policy"], root),
+        policy_json=_policy_json(full["policy"], full.get("contract")),
         release=Release(**full["release"]),
+        source=_source(full["source"], root) if "source" in full else None,
+        contract=contract(full.get("contract", {})),
     )
     _check_names(deployment)
     return deployment
@@ -84,20 +92,24 @@ def target(name: str, value: Mapping[str, Any]) -> Target:
     Raises:
         ConfigError: the value is not a target under the schema.
     """
-    raw = _fragment("target", value, name)
-    return Target(
+    given = {key: spelled_out(part) if key == "runtime" else part for key, part in value.items()}
+    raw = _fragment("target", given, name)
+    built = Target(
         name=name,
-        runtime=raw["runtime"],
+        runtime=runtime_text(raw["runtime"]),
         provider=raw["provider"],
         provider_options=raw["provider_options"],
         session_options=raw["session_options"],
         runs_on=tuple(raw["runs_on"]),
         variants=tuple(raw.get("variants", ())),
+        reference=raw["reference"],
     )
+    check_options(built)
+    return built
 
 
-def policy(value: Mapping[str, Any]) -> Policy:
-    """Build a policy from a value that need not have its defaults set.
+def policy(value: Mapping[str, Any], root: Path = Path()) -> Policy:
+    """Build a policy from a value that need not have its defaults set; its files lie below `root`.
 
     Raises:
         ConfigError: the value is not a policy under the schema.
@@ -105,14 +117,34 @@ def policy(value: Mapping[str, Any]) -> Policy:
     raw = _fragment("policy", value, "policy")
     latency = dict(raw["latency"])
     latency["max_regression"] = float(latency["max_regression"].rstrip("%")) / 100
-    tolerance = raw["tolerance"]
     return Policy(
-        tolerance=None if tolerance == "ladder" else Tolerance(**tolerance),
-        outputs={name: Tolerance(**given) for name, given in raw["outputs"].items()},
+        tolerance=_tolerance(raw["tolerance"]),
+        outputs={name: _tolerance(given) for name, given in raw["outputs"].items()},
         repeat=raw["repeat"],
         timeout_s=raw["timeout_s"],
         latency=LatencyPolicy(**latency),
+        decisions=build_decisions(raw["decisions"], partial(_inside, root)),
+        self_checks=_self_checks(raw["self_checks"]),
+        ledger=build_ledger(raw["ledger"], schema()),
     )
+
+
+def _policy_json(policy: Mapping[str, Any], contract: Mapping[str, Any] | None) -> str:
+    """Return what is judged by as canonical JSON: whoever loosens a contract loosens the policy.
+
+    The ledger says who allows what; nothing is judged by it.
+    """
+    judged = {key: part for key, part in policy.items() if key != "ledger"}
+    return canonical_bytes({**judged, "contract": contract} if contract else judged).decode()
+
+
+def _self_checks(raw: Mapping[str, Any]) -> SelfChecks:
+    given: dict[str, Any] = {k: None if value == "auto" else value for k, value in raw.items()}
+    return SelfChecks(**given)
+
+
+def _tolerance(value: str | Mapping[str, float]) -> Tolerance | str:
+    return value if isinstance(value, str) else Tolerance(**value)
 
 
 def _fragment(name: str, value: Mapping[str, Any], where: str) -> Mapping[str, Any]:
@@ -229,6 +261,26 @@ def _converter(raw: Mapping[str, Any], root: Path, place: str) -> Converter:
     )
 
 
+def _source(raw: Mapping[str, Any], root: Path) -> Source:
+    requires, checkpoint = raw.get("requires"), raw.get("checkpoint")
+    if requires and "python" in raw:
+        raise ConfigError(
+            "the source has both an environment to build and an interpreter",
+            where="$.source",
+            remedy="keep 'requires', or 'python' for an interpreter that has its packages",
+        )
+    entry, _, function = raw["entry"].rpartition(":")
+    return Source(
+        entry=_inside(root, entry, "$.source.entry"),
+        function=function,
+        framework=raw["framework"],
+        requires=_inside(root, requires, "$.source.requires") if requires else None,
+        python=raw.get("python", ""),
+        checkpoint=_inside(root, checkpoint, "$.source.checkpoint") if checkpoint else None,
+        allow_onnx=raw["allow_onnx"],
+    )
+
+
 def _inside(root: Path, relative: str, place: str) -> Path:
     path = root / relative
     if Path(relative).is_absolute() or not path.resolve().is_relative_to(root.resolve()):
@@ -257,6 +309,13 @@ def _check_names(deployment: Deployment) -> None:
                 remedy=f"did you mean {close[0]!r}?" if close else f"defined: {', '.join(names)}",
             )
     _check_chain({variant.name: variant.made_from for variant in deployment.variants})
+    references = [item.name for item in deployment.targets if item.reference]
+    if len(references) > 1:
+        raise ConfigError(
+            f"{len(references)} targets are the reference: {', '.join(references)}",
+            where="$.targets",
+            remedy="keep 'reference: true' at the one the others are compared with",
+        )
 
 
 def _check_chain(made_from: Mapping[str, str]) -> None:

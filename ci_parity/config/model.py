@@ -1,10 +1,13 @@
 """The deployment as frozen records: what a validated ci-parity.yml says, with every default set."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_parity.base.canonical import Json, canonical_bytes
+from ci_parity.config.decisions import Decision
+from ci_parity.config.ledger import LedgerEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +30,29 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """Where variants run: runtime requirement, execution provider and options.
+class Source:
+    """The system the first variant was made from: `function` of the script `entry`.
 
-    `session_options` and `provider_options` are plain JSON, checked against the schema's lists.
+    `requires` pins the packages of its environment; without it `python`, a program or a path below
+    the root, is the interpreter, and without both the one that runs us. `checkpoint` is a file or a
+    folder. Paths are absolute.
+    """
+
+    entry: Path
+    function: str
+    framework: str
+    requires: Path | None = None
+    python: str = ""
+    checkpoint: Path | None = None
+    allow_onnx: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where variants run: runtime (as `config.runtimes` writes it), execution provider, options.
+
+    `session_options` and `provider_options` are plain JSON, checked against the schema's lists. The
+    other targets are compared with the one that is the `reference`.
     """
 
     name: str
@@ -40,12 +62,16 @@ class Target:
     session_options: Mapping[str, Json] = field(default_factory=dict)
     runs_on: tuple[str, ...] = ("self-hosted",)
     variants: tuple[str, ...] = ()
+    reference: bool = False
 
     @property
     def options(self) -> str:
         """The canonical JSON of both kinds of options."""
         options = {"provider": self.provider_options, "session": self.session_options}
         return canonical_bytes(options).decode()
+
+
+CALIBRATED = "calibrated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,18 +94,96 @@ class LatencyPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
-    """How a run is judged; `tolerance` is None for the ladder by element type."""
+class SelfChecks:
+    """Which comparisons of the candidate with itself are made; None leaves it to what is known.
 
-    tolerance: Tolerance | None
-    outputs: Mapping[str, Tolerance]
+    `repeat` is how often one input runs; `deterministic` asks for equal bits of those runs.
+    """
+
+    repeat: int
+    rows: bool | None
+    order: bool | None
+    padding: bool | None
+    threads: bool | None
+    deterministic: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """How a run is judged; a tolerance is explicit, or the word `calibrated` or `ladder`."""
+
+    tolerance: Tolerance | str
+    outputs: Mapping[str, Tolerance | str]
     repeat: int
     timeout_s: float
     latency: LatencyPolicy
+    decisions: Mapping[str, Decision] = field(default_factory=dict)
+    self_checks: SelfChecks
+    ledger: tuple[LedgerEntry, ...] = ()
 
     def explicit_tolerance(self, output: str) -> Tolerance | None:
-        """Return the tolerance the policy names for an output, or None for the ladder."""
-        return self.outputs.get(output, self.tolerance)
+        """Return the numbers the policy names for an output, None where it gives a word."""
+        named = self.outputs.get(output, self.tolerance)
+        return None if isinstance(named, str) else named
+
+    def is_calibrated(self, output: str) -> bool:
+        """Whether an output is judged by its noise floor."""
+        return self.outputs.get(output, self.tolerance) == CALIBRATED
+
+    @property
+    def calibrates(self) -> bool:
+        """Whether any output may be judged by its noise floor."""
+        return CALIBRATED in {self.tolerance, *self.outputs.values()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortContract:
+    """What the product promises about one input or output; empty and `None` parts are not stated.
+
+    `shape` holds sizes, symbols, or `None` for a dimension of any size; `range` is the lowest and
+    the highest value the product feeds or expects, each a number, an infinity or the symbol of a
+    size; `layout` names the dimensions, such as `NCHW`.
+    """
+
+    dtype: str = ""
+    shape: tuple[int | str | None, ...] | None = None
+    layout: str = ""
+    range: tuple[float | str, float | str] | None = None
+
+    def limits(self, sizes: Mapping[str, int]) -> tuple[float, float]:
+        """Return the ends of the range; infinities where none, or a symbol without a size, is."""
+        low, high = self.range or (-math.inf, math.inf)
+        return (
+            sizes.get(low, -math.inf) if isinstance(low, str) else low,
+            sizes.get(high, math.inf) if isinstance(high, str) else high,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padding:
+    """How inputs may be padded without a change of meaning.
+
+    `axis` is the symbol of the padded dimension, `values` what each padded input is filled with.
+    """
+
+    axis: str
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """What the product relies on, stated before a model is converted; everything is optional.
+
+    `opset` maps domains (`ai.onnx` …) to versions; `sizes` the symbols of shapes to the sizes that
+    must be accepted; `batch` is the symbol of the dimension whose rows do not depend on each other.
+    """
+
+    opset: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, PortContract] = field(default_factory=dict)
+    outputs: Mapping[str, PortContract] = field(default_factory=dict)
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    batch: str = ""
+    padding: Padding | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +211,23 @@ class Deployment:
     policy: Policy
     policy_json: str
     release: Release
+    contract: Contract = field(default_factory=Contract)
+    source: Source | None = None
+
+    @property
+    def reference_target(self) -> Target:
+        """The target the others are compared with: the one that says so, else the first."""
+        return next((target for target in self.targets if target.reference), self.targets[0])
 
     def variants_on(self, target: Target) -> tuple[Variant, ...]:
         """Return the variants that run on a target, in the order of the config."""
         return tuple(v for v in self.variants if not target.variants or v.name in target.variants)
+
+    def made_from(self, variant: Variant) -> tuple[Variant, ...]:
+        """Return the variants a variant was made from, the nearest first."""
+        by_name = {other.name: other for other in self.variants}
+        chain = []
+        while variant.made_from:
+            variant = by_name[variant.made_from]
+            chain.append(variant)
+        return tuple(chain)

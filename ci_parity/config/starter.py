@@ -38,7 +38,7 @@ def starter_config(
             f"fixtures: {_quoted(fixtures)}",
             "policy:",
             "  # ladder: by element type. Or explicit: {rtol: 1e-4, atol: 1e-6}.",
-            "  tolerance: ladder",
+            "  tolerance: calibrated",
             "  latency:",
             "    max_regression: 5%",
             "    # true turns a latency regression into a failure.",

@@ -113,9 +113,9 @@ class _Reader:
     def _scalar(self, node: "yaml.Node") -> Any:  # noqa: ANN401 - a JSON scalar
         kinds = ("str", "int", "float", "bool", "null")
         if node.tag not in {f"tag:yaml.org,2002:{kind}" for kind in kinds}:
-            raise self._error(
-                node, f"a value of type {node.tag.rpartition(':')[2]} has no place here"
-            )
+            kind = node.tag.rpartition(":")[2]
+            hint = "; put it in quotes" if kind == "timestamp" else ""
+            raise self._error(node, f"a value of type {kind} has no place here{hint}")
         number = _number(node)
         value = self._constructed(node) if number is None else number
         if isinstance(value, float) and not math.isfinite(value):

@@ -75,7 +75,7 @@ def _differences(before: Identity, after: Identity) -> Iterator[Change]:
     if before.model != after.model:
         yield _change(Axis.MODEL, after, _short(before.model), _short(after.model))
     if before.options != after.options:
-        yield _change(Axis.OPTIMIZATION, after, *_option_words(before.options, after.options))
+        yield _change(Axis.OPTIMIZATION, after, *option_words(before.options, after.options))
     if before.optimization != after.optimization:
         recipes = (_short(before.optimization), _short(after.optimization))
         yield _change(Axis.OPTIMIZATION, after, *(f"recipe {recipe}" for recipe in recipes))
@@ -115,10 +115,10 @@ def _change(axis: Axis, identity: Identity, before: str, after: str) -> Change:
 def _policy_words(before: str, after: str) -> tuple[str, str]:
     if is_condensed(before) or is_condensed(after):
         return _short(digest_of(before)), _short(digest_of(after))
-    return _option_words(before, after)
+    return option_words(before, after)
 
 
-def _option_words(before: str, after: str) -> tuple[str, str]:
+def option_words(before: str, after: str) -> tuple[str, str]:
     """Return the options that differ, each side as `name=value` words."""
     sides = [dict(_flat("", json.loads(text))) for text in (before, after)]
     names = sorted(n for n in {*sides[0], *sides[1]} if sides[0].get(n) != sides[1].get(n))

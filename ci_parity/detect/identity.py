@@ -10,6 +10,7 @@ from ci_parity.config.model import Deployment, Variant
 from ci_parity.detect.converter import ModelOrigin, converter_facts
 from ci_parity.detect.host import relevant
 from ci_parity.detect.model import artifact_sha256, read_model_facts
+from ci_parity.detect.policy_files import policy_text
 from ci_parity.records.facts import Facts
 from ci_parity.records.identity import Identity
 from ci_parity.records.model_facts import ModelFacts
@@ -37,6 +38,7 @@ def identify(
         variant.name: facts_text(_converter(variant, models[variant.name], deployment.root))
         for variant in deployment.variants
     }
+    policy = policy_text(deployment)
     return tuple(
         Identity(
             target=target.name,
@@ -47,7 +49,7 @@ def identify(
             options=target.options,
             optimization=_recipe_digest(variant.optimization),
             fixtures=fixtures,
-            policy=deployment.policy_json,
+            policy=policy,
             converter=converters[variant.name],
             components=facts_text((components or {}).get(target.runtime)),
             host=facts_text(relevant(host, target.provider) if host else None),

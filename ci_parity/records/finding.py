@@ -46,7 +46,8 @@ class OutputComparison:
 
     `limit` and `required` are the tolerance's leading number (`rtol`, or `atol` where `rtol` is 0):
     the one that was applied and the one that would just have passed, the other number scaled with
-    it. `worst_index` is the element that used most of its limit, with both of its values.
+    it. `worst_index` is the element that used most of its limit, with both of its values. The other
+    figures are those of `compare.metrics`; `excess` and `rms_excess` are parts of what was allowed.
     """
 
     subject: Subject
@@ -59,6 +60,17 @@ class OutputComparison:
     max_rel: float | None = None
     max_ulp: float | None = None
     rel_to_scale: float | None = None
+    mean_abs: float | None = None
+    rms_abs: float | None = None
+    p50_abs: float | None = None
+    p99_abs: float | None = None
+    p999_abs: float | None = None
+    bias: float | None = None
+    sqnr_db: float | None = None
+    cosine: float | None = None
+    nonfinite: int | None = None
+    excess: float | None = None
+    rms_excess: float | None = None
     limit: float | None = None
     required: float | None = None
     rule: str = ""

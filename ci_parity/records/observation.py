@@ -19,10 +19,14 @@ class RunStatus(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseInputs:
-    """The inputs of one case, as files of an `InputSet`'s folder."""
+    """The inputs of one case, as files of an `InputSet`'s folder.
+
+    `once` says that it is run once, however often the job runs the others.
+    """
 
     case: str
     inputs: tuple[ValueRecord, ...]
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

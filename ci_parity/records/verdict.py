@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from ci_parity.records.attribution import Attribution
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
@@ -9,7 +10,12 @@ from ci_parity.records.outcome import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of the overview: a variant on a target, across one boundary."""
+    """One line of the overview: a variant on a target, across one boundary.
+
+    `alone` says that the candidate was judged without another side; `cases` are then the runs that
+    took, not those of the fixture set. `inherits` names the earlier boundary whose deviation this
+    one shows again.
+    """
 
     target: str
     variant: str
@@ -18,6 +24,8 @@ class Row:
     cases: int
     cases_expected: int
     worst: OutputComparison | None = None
+    alone: bool = False
+    inherits: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,3 +60,4 @@ class Verdict:
     bundle_digest: str
     reproduce: tuple[str, ...]
     tool_version: str
+    attributions: tuple[Attribution, ...] = ()

@@ -10,6 +10,7 @@ from importlib import resources
 from typing import Any
 
 from ci_parity.base.canonical import Json, parse_strict
+from ci_parity.records.attribution import Attribution
 from ci_parity.records.codec import to_json
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
@@ -45,7 +46,7 @@ def render_check(verdict: Verdict) -> Mapping[str, Json]:
             {
                 "target": row.target, "variant": row.variant, "boundary": row.boundary,
                 "outcome": row.outcome.value, "cases": row.cases,
-                "cases_expected": row.cases_expected,
+                "cases_expected": row.cases_expected, "inherits": row.inherits,
             }
             for row in verdict.rows
         ],
@@ -87,6 +88,7 @@ def _common(verdict: Verdict) -> dict[str, Json]:
         "summary": verdict.summary,
         "findings": [_finding(finding) for finding in verdict.findings],
         "outputs": [_output(output) for output in verdict.outputs],
+        "attributions": [_attribution(found) for found in verdict.attributions],
         "inputs": {"source": verdict.inputs_source, "count": verdict.inputs_count},
         "environment": to_json(verdict.environment),
         "reproduce": list(verdict.reproduce),
@@ -131,6 +133,27 @@ def _output(output: OutputComparison) -> Json:
         "worst_baseline": output.worst_baseline,
         "worst_candidate": output.worst_candidate,
     }
+
+
+def _attribution(found: Attribution) -> Json:
+    return {
+        "target": found.target,
+        "variant": found.variant,
+        "boundary": found.boundary,
+        "conclusion": found.conclusion.value,
+        "causes": [axis.value for axis in found.causes],
+        "sentence": found.sentence,
+        "cases": list(found.cases),
+        "used": _number(found.used),
+        "swaps": [
+            {
+                "axis": swap.axis.value, "before": swap.before, "after": swap.after,
+                "alone": swap.alone.value, "without": swap.without.value,
+                "used": _number(swap.used), "note": swap.note,
+            }
+            for swap in found.swaps
+        ],
+    }  # fmt: skip
 
 
 def _latency(timing: LatencyComparison) -> Json:

@@ -92,13 +92,17 @@ def _changes(verdict: Verdict) -> Iterator[str]:
 def _rows(rows: Sequence[Row]) -> str:
     order = {Outcome.FAIL: 0, Outcome.INCONCLUSIVE: 1, Outcome.PASS: 2}
     cells = [
-        (_mark(row), code(row.target), code(row.variant), prose(row.boundary),
+        (_mark(row), code(row.target), code(row.variant), _crossed(row),
          f"{row.cases} of {row.cases_expected}", *_worst(row.worst))
         for row in sorted(rows, key=lambda row: order[row.outcome])
     ]  # fmt: skip
     return _table(
         ("", "target", "variant", "boundary", "cases", "worst output", "needed", "limit"), cells
     )
+
+
+def _crossed(row: Row) -> str:
+    return prose(row.boundary) + (f" (inherits from {prose(row.inherits)})" if row.inherits else "")
 
 
 def _mark(row: Row) -> str:
@@ -112,7 +116,21 @@ def _worst(worst: OutputComparison | None) -> tuple[str, str, str]:
     return where, number(worst.required), number(worst.limit)
 
 
+def _causes(verdict: Verdict) -> str:
+    """Return what carries each deviation; several pairs may have one cause."""
+    said: dict[str, list[str]] = {}
+    for found in verdict.attributions:
+        where = " ".join(code(part) for part in (found.target, found.variant) if part)
+        said.setdefault(prose(found.sentence), []).append(where)
+    lines = [
+        f"- {', '.join(where)}: {sentence}" if any(where) else f"- {sentence}"
+        for sentence, where in list(said.items())[:_SHOWN_SENTENCES]
+    ]
+    return "**Cause**\n\n" + "\n".join(lines) if lines else ""
+
+
 def _problems(verdict: Verdict, shown: int) -> Iterator[str]:
+    yield _causes(verdict)
     found = failures(verdict)
     if found:
         more = len(found) - shown

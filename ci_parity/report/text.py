@@ -43,6 +43,10 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     if verdict.changes is not None:
         yield from _changes(verdict.changes)
     yield from _rows(verdict)
+    for cause in verdict.attributions:
+        parts = (cause.target, cause.variant, cause.boundary)
+        where = " / ".join(part for part in parts if part)
+        yield "  " + visible(f"cause of {where}: {cause.sentence}", 600)
     found = [*failures(verdict), *warnings(verdict)]
     for finding in found[:_SHOWN]:
         mark = "warn" if finding.advisory else _MARKS[finding.outcome]
@@ -67,9 +71,10 @@ def _rows(verdict: Verdict) -> Iterator[str]:
             name = f"{row.worst.subject.case}/{row.worst.subject.output}"
             worst = f"; worst {name}: needed {number(row.worst.required)}"
             worst += f" of {number(row.worst.limit)}"
-        cases = f"{row.cases} of {row.cases_expected} cases"
+        cases = f"{row.cases} of {row.cases_expected} {'runs' if row.alone else 'cases'}"
         mark = "same" if was_skipped(row) else _MARKS[row.outcome]
-        yield "  " + visible(f"{mark} {where}: {cases}{worst}", 300)
+        inherits = f"; inherits from {row.inherits}" if row.inherits else ""
+        yield "  " + visible(f"{mark} {where}: {cases}{worst}{inherits}", 400)
 
 
 def _changes(changes: ChangeSet) -> Iterator[str]:

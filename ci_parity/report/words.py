@@ -10,29 +10,40 @@ ICONS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "⚠️
 
 
 def failures(verdict: Verdict) -> list[Finding]:
-    """Return the findings that decide against the candidate, failures before open questions."""
+    """Return the findings that decide against the candidate.
+
+    Failures stand before open questions, and what broke on its own before what inherits.
+    """
+    later = {(r.target, r.variant, r.boundary) for r in verdict.rows if r.inherits}
     binding = [f for f in verdict.findings if not f.advisory and f.outcome is not Outcome.PASS]
-    return sorted(binding, key=lambda f: (f.outcome is not Outcome.FAIL, -_excess(f)))
+
+    def rank(finding: Finding) -> tuple[bool, bool, float]:
+        subject = finding.subject
+        inherits = (subject.target, subject.variant, subject.boundary) in later
+        return finding.outcome is not Outcome.FAIL, inherits, -_excess(finding)
+
+    return sorted(binding, key=rank)
 
 
 def warnings(verdict: Verdict) -> list[Finding]:
     """Return the advisory findings that are not a pass.
 
     A latency that could not be settled is left out: the headline says it, and on a noisy runner it
-    would be a warning on every pull request.
+    would be a warning on every pull request. So is the cause of a failure, which has its own place.
     """
     return [
         f
         for f in verdict.findings
         if f.advisory
         and f.outcome is not Outcome.PASS
+        and f.id != "attribution"
         and not (f.id == "latency.p50" and f.outcome is Outcome.INCONCLUSIVE)
     ]
 
 
 def headline(verdict: Verdict) -> str:
     """Return the verdict line: derived from the findings alone, so no table can contradict it."""
-    if not verdict.ran:
+    if not verdict.ran and verdict.outcome is Outcome.PASS:
         return f"{ICONS[verdict.outcome]} PARITY UNCHANGED · {verdict.summary}"
     parts = [f"{ICONS[verdict.outcome]} PARITY {verdict.outcome.name}", verdict.summary]
     skipped = sum(map(was_skipped, verdict.rows))

@@ -22,22 +22,20 @@ from ci_parity.base import process
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import ConfigError, InfrastructureError
 from ci_parity.base.files import write_atomic
+from ci_parity.config.runtimes import FAMILIES, family_of
+from ci_parity.run import interpreters
+from ci_parity.run.interpreters import Interpreter
 
 logger = logging.getLogger(__name__)
 
-# The distributions whose module is `onnxruntime`, which our worker drives. A list, not a prefix:
-# whoever owns a name that merely begins like these must not get their code run.
-RUNTIMES = (
-    "onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-webgpu",
-    "onnxruntime-directml", "onnxruntime-qnn", "onnxruntime-rocm", "onnxruntime-migraphx",
-    "onnxruntime-training",
-)  # fmt: skip
 _RESOLVE_TIMEOUT_S = 300.0
 _BUILD_TIMEOUT_S = 1800.0
 COMPLETE = "ci-parity-complete"
-# onnxruntime before 1.19 was built against NumPy 1 but its metadata allows NumPy 2, on which it
-# crashes at import (microsoft/onnxruntime#21063).
-_FIRST_WITH_NUMPY_2 = Version("1.19.0")
+# How uv says that a version exists for other Pythons alone.
+_NO_WHEELS = "has no wheels with a matching Python"
+# Older ones were built against NumPy 1 but their metadata allows NumPy 2: there onnxruntime crashes
+# at import (microsoft/onnxruntime#21063) and openvino reads the wrong memory.
+_FIRST_WITH_NUMPY_2 = {"onnxruntime": Version("1.19.0"), "openvino": Version("2024.2.0")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,30 +82,35 @@ def built(requirement: str, *, cache: Path) -> Environment | None:
     Raises:
         ConfigError: the requirement is not one pinned version of one package.
     """
-    kept = _kept_lock(parse_requirement(requirement), cache)
+    pinned = parse_requirement(requirement)
+    interpreter = interpreters.chosen(_kept_choice(pinned, cache))
+    kept = _kept_lock(pinned, cache, interpreter)
     if not kept.exists():
         return None
     lock = kept.read_text(encoding="utf-8")
-    digest, folder, python = _place(lock, cache)
+    digest, folder, python = _place(lock, cache, interpreter)
     return Environment(python=python, digest=digest, lock=lock) if _usable(folder, python) else None
 
 
-def _place(lock: str, cache: Path) -> tuple[str, Path, Path]:
+def _place(
+    lock: str, cache: Path, interpreter: Interpreter | None = None
+) -> tuple[str, Path, Path]:
     """Return the digest, the folder and the interpreter of the environment of a lock."""
-    digest = sha256_bytes(f"{_interpreter()}\n{lock}".encode())
+    tag = (interpreter or interpreters.ours()).tag
+    digest = sha256_bytes(f"{tag}\n{lock}".encode())
     folder = cache / "environments" / digest[:32]
     python = folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     return digest, folder, python
 
 
 def _provide(requirement: Requirement, cache: Path) -> Environment:
-    lock = _resolve(requirement, cache)
-    digest, folder, python = _place(lock, cache)
+    interpreter, lock = _resolve(requirement, cache)
+    digest, folder, python = _place(lock, cache, interpreter)
     if not _usable(folder, python):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
             if not _usable(folder, python):
-                _build(folder, python, lock, requirement)
+                _build(folder, python, lock, requirement, interpreter)
     return Environment(python=python, digest=digest, lock=lock)
 
 
@@ -130,60 +133,100 @@ def parse_requirement(text: str) -> Requirement:
             f"runtime {text!r} is not a requirement: {error}", remedy=remedy
         ) from None
     pins = list(requirement.specifier)
-    if requirement.name not in RUNTIMES:
-        raise ConfigError(f"no worker for runtime {requirement.name!r}", remedy=remedy)
+    family = family_of(requirement.name)
+    if family is None:
+        known = ", ".join(name for family in FAMILIES for name in family.distributions)
+        raise ConfigError(
+            f"no worker for runtime {requirement.name!r}", remedy=f"{remedy}; there are {known}"
+        )
     exact = len(pins) == 1 and pins[0].operator == "==" and "*" not in pins[0].version
     if not exact or requirement.url or requirement.marker:
         raise ConfigError(f"runtime {text!r} does not pin one version", remedy=remedy)
+    if family.oldest and _version(requirement) < Version(family.oldest):
+        raise ConfigError(
+            f"runtime {text!r} is older than the worker for {family.name} can drive",
+            remedy=f"pin {requirement.name}=={family.oldest} or later",
+        )
     return requirement
 
 
 def _constraints(requirement: Requirement) -> str:
-    version = Version(next(iter(requirement.specifier)).version)
-    if requirement.name.startswith("onnxruntime") and version < _FIRST_WITH_NUMPY_2:
-        return "numpy<2\n"
-    return ""
+    family = family_of(requirement.name)
+    first = _FIRST_WITH_NUMPY_2.get(family.name) if family else None
+    return "numpy<2\n" if first and _version(requirement) < first else ""
 
 
-def _kept_lock(requirement: Requirement, cache: Path) -> Path:
-    words = [str(requirement), _constraints(requirement), _interpreter()]
+def _version(requirement: Requirement) -> Version:
+    return Version(next(iter(requirement.specifier)).version)
+
+
+def _kept_lock(requirement: Requirement, cache: Path, interpreter: Interpreter) -> Path:
+    words = [str(requirement), _constraints(requirement), interpreter.tag]
     return cache / "locks" / f"{sha256_bytes(json.dumps(words).encode())[:32]}.txt"
 
 
-def _resolve(requirement: Requirement, cache: Path) -> str:
-    constraints = _constraints(requirement)
-    kept = _kept_lock(requirement, cache)
+def _kept_choice(requirement: Requirement, cache: Path) -> Path:
+    return _kept_lock(requirement, cache, interpreters.ours()).with_suffix(".python")
+
+
+def _resolve(requirement: Requirement, cache: Path) -> tuple[Interpreter, str]:
+    """Return the lock, and the Python it is for: another one where there are no wheels for ours."""
+    choice = _kept_choice(requirement, cache)
+    first = interpreters.chosen(choice)
+    lock, words = _resolve_for(requirement, cache, first)
+    if lock is not None:
+        return first, lock
+    if _NO_WHEELS in words:
+        for other in interpreters.others(_uv()):
+            lock, _ = _resolve_for(requirement, cache, other)
+            if lock is not None:
+                logger.warning("%s has no wheels for this Python; %s has", requirement, other.tag)
+                interpreters.keep(choice, other)
+                return other, lock
+    raise InfrastructureError(
+        f"cannot resolve runtime {requirement}: {words}",
+        where=f"Python {first.tag}",
+        remedy="install a Python that it has wheels for beside this one, for example with "
+        "`uv python install`: it is found and used"
+        if _NO_WHEELS in words
+        else "check that the version exists and has wheels for this Python and platform, "
+        "and that the package index can be reached",
+    )
+
+
+def _resolve_for(
+    requirement: Requirement, cache: Path, interpreter: Interpreter
+) -> tuple[str | None, str]:
+    """Return the lock for one Python, or None and uv's words."""
+    kept = _kept_lock(requirement, cache, interpreter)
     if kept.exists():
-        return kept.read_text(encoding="utf-8")
+        return kept.read_text(encoding="utf-8"), ""
     source = kept.with_suffix(".in")
     write_atomic(source, f"{requirement}\nnumpy\n".encode())
-    write_atomic(kept.with_suffix(".constraints"), constraints.encode())
+    write_atomic(kept.with_suffix(".constraints"), _constraints(requirement).encode())
     done = process.run(
         [
             *_uv(), "pip", "compile", "--generate-hashes", "--no-header", "--no-annotate",
-            "--python", sys.executable, "--only-binary", ":all:",
+            "--python", interpreter.path, "--only-binary", ":all:",
             "--constraints", kept.with_suffix(".constraints"), source,
         ],
         env=process.packaging_environment(),
         timeout_s=_RESOLVE_TIMEOUT_S,
     )  # fmt: skip
     if done.returncode != 0:
-        raise InfrastructureError(
-            f"cannot resolve runtime {requirement}: {done.last_words}",
-            where=f"Python {_interpreter()}",
-            remedy="check that the version exists and has wheels for this Python and platform, "
-            "and that the package index can be reached",
-        )
+        return None, done.last_words
     write_atomic(kept, done.stdout)
-    return done.stdout.decode()
+    return done.stdout.decode(), ""
 
 
-def _build(folder: Path, python: Path, lock: str, requirement: Requirement) -> None:
+def _build(
+    folder: Path, python: Path, lock: str, requirement: Requirement, interpreter: Interpreter
+) -> None:
     logger.info("building the environment for %s", requirement)
     shutil.rmtree(folder, ignore_errors=True)
     env = process.packaging_environment()
     steps: tuple[list[str | Path], ...] = (
-        ["venv", "--python", sys.executable, folder],
+        ["venv", "--python", interpreter.path, folder],
         ["pip", "install", "--python", python, "--require-hashes", "--no-deps", "-r", "-"],
     )
     for step in steps:
@@ -201,13 +244,7 @@ def _build(folder: Path, python: Path, lock: str, requirement: Requirement) -> N
 
 
 def _interpreter() -> str:
-    return f"{sys.version_info.major}.{sys.version_info.minor} {sys.platform} {_machine()}"
-
-
-def _machine() -> str:
-    import platform
-
-    return platform.machine()
+    return interpreters.ours().tag
 
 
 def _uv() -> tuple[str, ...]:

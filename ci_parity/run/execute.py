@@ -4,6 +4,7 @@ Each case is one request to a worker. A worker that dies or hangs costs its case
 takes the next. Nothing is judged here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,16 @@ PROTOCOL = 1
 # of those has cost a whole time limit.
 _PATIENCE = 20
 _COST_OF_TIMEOUT = 7
+_MAX_TEXT = 1000
+_MAX_TEXTS = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ports:
+    """The names of a model's inputs and outputs, in its order, for runtimes that lose them."""
+
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +52,7 @@ class Job:
     target: Target
     timeout_s: float
     repeat: int = 1
+    ports: Ports = Ports()
 
 
 @dataclass(slots=True)
@@ -110,12 +122,14 @@ def load(worker: WorkerProcess, job: Job) -> tuple[RuntimeInfo, tuple[str, ...]]
         provider=job.target.provider,
         provider_options=dict(job.target.provider_options),
         session_options=dict(job.target.session_options),
+        input_names=job.ports.inputs,
+        output_names=job.ports.outputs,
     )
     info = RuntimeInfo(
-        name=str(hello.get("runtime")),
-        version=str(hello.get("version")),
-        python=str(hello.get("python")),
-        build=str(hello.get("build", "")),
+        name=_text(hello, "runtime"),
+        version=_text(hello, "version"),
+        python=_text(hello, "python"),
+        build=_text(hello, "build"),
         providers=_texts(hello.get("providers")),
         verbs=_texts(hello.get("verbs")),
     )
@@ -160,14 +174,15 @@ def _run_cases(
 def _run(
     worker: WorkerProcess, job: Job, inputs: InputSet, case: CaseInputs, folder: Path, number: int
 ) -> tuple[CaseRun, tuple[str, ...]]:
+    repeat = 1 if case.once else job.repeat
     answer = worker.request(
         "run",
-        timeout_s=job.timeout_s * job.repeat,
+        timeout_s=job.timeout_s * repeat,
         inputs=to_json(case.inputs),
         input_folder=inputs.folder,
         folder=str(folder),
         stem=f"c{number}",
-        repeat=job.repeat,
+        repeat=repeat,
     )
     try:
         outputs = _outputs(answer.get("outputs"))
@@ -197,5 +212,13 @@ def _not_run(case: CaseInputs, message: str) -> CaseRun:
     return CaseRun(case=case.case, status=RunStatus.NOT_RUN, message=message)
 
 
+def _text(answer: Mapping[str, Any], key: str) -> str:
+    """Return what a worker says of itself, shortened; empty where it says nothing."""
+    return str(answer.get(key, ""))[:_MAX_TEXT]
+
+
 def _texts(raw: object) -> tuple[str, ...]:
-    return tuple(str(item) for item in raw) if isinstance(raw, list) else ()
+    """Return names from an answer, as many and as long as such names are."""
+    return (
+        tuple(str(item)[:_MAX_TEXT] for item in raw[:_MAX_TEXTS]) if isinstance(raw, list) else ()
+    )

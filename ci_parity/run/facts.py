@@ -54,7 +54,8 @@ def runtime_facts(python: Path, lock: str, *, measure: bool = False) -> Facts:
     for name in sorted(names):
         facts |= _package(name, installed.get(name), *pins.get(name, ("", ())))
     for name in runtimes:
-        facts |= _build(installed[name].site)
+        if name.startswith("onnxruntime"):
+            facts |= _build(installed[name].site)
         facts |= library_facts(installed[name], python.parent.parent, measure=measure)
     return facts
 

@@ -1,16 +1,19 @@
 """Step 4: rows, findings and circumstances become the one verdict every report is drawn from."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ci_parity import __version__
 from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.config.model import Deployment
 from ci_parity.records.identity import ChangeSet
+from ci_parity.records.kept import KeptRun
 from ci_parity.records.observation import InputSet, Observation
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Environment, Row, Verdict
 from ci_parity.release.bundle import bundle_manifest, describe_file
+from ci_parity.stages.inheritance import first_broken
 from ci_parity.stages.judge import Judgement
 from ci_parity.stages.suite import PairRun
 from ci_parity.stages.unchanged import host_name
@@ -54,6 +57,17 @@ def judged(
         bundle_digest=bundle,
         reproduce=tuple(reproduce),
         tool_version=__version__,
+        attributions=judgement.attributions,
+    )
+
+
+def judged_again(verdict: Verdict, kept: KeptRun) -> Verdict:
+    """Return a verdict that says on which stored observations it rests."""
+    day = kept.recorded_at[:10]
+    return replace(
+        verdict,
+        summary=f"{verdict.summary}, stored observations of {day} judged again",
+        environment=replace(verdict.environment, host=kept.host),
     )
 
 
@@ -80,18 +94,26 @@ def _summary(judgement: Judgement, outcome: Outcome) -> str:
         case Outcome.PASS:
             return f"{compared} output comparison{'s' * (compared != 1)} within limits"
         case Outcome.FAIL:
-            return f"{failed} of {len(binding)} checks failed"
+            several = len(judgement.boundaries) > 1
+            first = first_broken(judgement.boundaries) if several else ""
+            broken = f", first broken boundary: {first}" if first else ""
+            return f"{failed} of {len(binding)} checks failed{broken}"
         case Outcome.INCONCLUSIVE:
             return f"{max(unsettled, 1)} of {max(len(binding), 1)} checks could not be measured"
 
 
 def _systems(runs: Sequence[PairRun]) -> tuple[str, ...]:
-    sides = [side for run in runs for side in (run.baseline, run.candidate) if side]
+    sides = [
+        side
+        for run in runs
+        for side in (run.baseline, run.candidate, run.made_from, run.reference)
+        if side is not None
+    ]
     return tuple(dict.fromkeys(_system(side) for side in sides))
 
 
 def _system(side: Observation) -> str:
     words = [side.label]
-    if side.runtime:
+    if side.runtime and side.runtime.python:
         words.append(f"Python {side.runtime.python}")
     return ", ".join(words)

@@ -73,7 +73,7 @@ def record(
     changes = verdict.changes
     run = origin.run or f"local/{origin.commit or 'uncommitted'}/{now.isoformat()}"
     failed = [f for f in verdict.findings if f.outcome is not Outcome.PASS and not f.advisory]
-    ran = [row for row in verdict.rows if row.cases_expected]
+    ran = [row for row in verdict.rows if row.cases_expected and not row.alone]
     ids = tuple(sorted({finding.id for finding in failed}))
     facts = sha256_bytes(canonical_bytes({"bundle": verdict.bundle_digest, "failed": ids}))
     entry = LogEntry(

@@ -9,16 +9,19 @@ from pathlib import Path
 from ci_parity.base.errors import CiParityError, ConfigError, EvidenceError
 from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment, Target
+from ci_parity.config.runtimes import command_of
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources, host_facts
 from ci_parity.detect.identity import facts_text, identify, model_digest
 from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.fixtures.store import FixtureSet, open_fixtures
+from ci_parity.records.condensed import digest_of
 from ci_parity.records.identity import BaselineSource, ChangeSet, Identity
 from ci_parity.records.release import LogLine
 from ci_parity.release.query import last_validated
 from ci_parity.run.environments import cache_folder
-from ci_parity.run.runtime import components_of, describe
+from ci_parity.run.runtime import Roots, components_of, describe
+from ci_parity.stages.fixture_changes import OpenSet
 
 logger = logging.getLogger(__name__)
 
@@ -26,17 +29,30 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BaseRules:
+    """What the baseline was judged by: its config and its fixture set, in its own tree."""
+
+    deployment: Deployment
+    cases: OpenSet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
     """The other side: identities, and the model files they stand for.
 
+    `roots` are the folders, by (target, variant), that the paths of a runtime's command start from.
     `unavailable` says, by (target, variant), why a model's bytes cannot be had; then the comparison
-    with the baseline stays open.
+    with the baseline stays open. `rules` are read where they may differ from the candidate's;
+    `rules_unreadable` says why they could not be.
     """
 
     source: BaselineSource
     identities: tuple[Identity, ...] = ()
     models: Mapping[Key, Path] = field(default_factory=dict)
+    roots: Mapping[Key, Roots] = field(default_factory=dict)
     unavailable: Mapping[Key, str] = field(default_factory=dict)
+    rules: BaseRules | None = None
+    rules_unreadable: str = ""
 
 
 def fixtures_of(deployment: Deployment) -> tuple[Signature, FixtureSet]:
@@ -46,29 +62,38 @@ def fixtures_of(deployment: Deployment) -> tuple[Signature, FixtureSet]:
 
 
 def identities_of(
-    deployment: Deployment, fixtures: FixtureSet, host: HostSources | None = None
-) -> tuple[Identity, ...]:
+    deployment: Deployment, fixtures: FixtureSet, host: HostSources | None = None,
+    checkout: Path | None = None,
+) -> tuple[Identity, ...]:  # fmt: skip
     """Return the identity of every variant on every target, without building an environment.
 
     Args:
         deployment: what to identify.
         fixtures: its fixture set.
         host: where to read this machine's facts; None for a deployment that does not run here.
+        checkout: where programs are that are built and not committed, where not in its own folder.
     """
     runtimes = {target.runtime: describe(target.runtime) for target in deployment.targets}
+    roots = (deployment.root, checkout) if checkout else (deployment.root,)
+    # A command is known by its bytes wherever it comes from; what else is installed, on a host.
+    components = {
+        runtime: components_of(runtime, cache_folder(), roots)
+        for runtime in runtimes
+        if host is not None or command_of(runtime) is not None
+    }
     if host is None:
-        return identify(deployment, runtimes, fixtures.digest)
+        return identify(deployment, runtimes, fixtures.digest, components=components)
     return identify(
         deployment,
         runtimes,
         fixtures.digest,
-        components={runtime: components_of(runtime, cache_folder()) for runtime in runtimes},
+        components=components,
         host=host_facts(host, accelerators=any(not _on_cpu(t) for t in deployment.targets)),
     )
 
 
 def _on_cpu(target: Target) -> bool:
-    return target.provider == "CPUExecutionProvider"
+    return target.provider in {"CPUExecutionProvider", "CPU"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +140,7 @@ def measured(changes: ChangeSet, deployment: Deployment) -> ChangeSet:
     """Return the change set with what is installed now, after the environments were built."""
     runtimes = {target.name: target.runtime for target in deployment.targets}
     known = {
-        name: facts_text(components_of(runtime, cache_folder()))
+        name: facts_text(components_of(runtime, cache_folder(), (deployment.root,)))
         for name, runtime in runtimes.items()
     }
     return replace(
@@ -148,21 +173,76 @@ def _from_log(
     current = {(i.target, i.variant): i for i in identities}
     trees = Trees(repository=Repository(folder=deployment.root), scratch=scratch)
     models: dict[Key, Path] = {}
+    roots: dict[Key, Roots] = {}
     unavailable: dict[Key, str] = {}
     for key, (line, identity) in found.items():
         try:
             if identity.model == current[key].model:
-                models[key] = _variant_path(deployment, key[1])
+                path = _variant_path(deployment, key[1])
             else:
-                models[key] = _recorded_model(trees, config, line.entry.commit, identity)
+                path = _recorded_model(trees, config, line.entry.commit, identity)
+            roots[key] = _recorded_roots(trees, deployment, line.entry.commit, identity)
+            models[key] = path
         except CiParityError as error:
             unavailable[key] = _reason(error)
+    gone = [i for i in newest.entry.identities if (i.target, i.variant) not in current]
+    validated = [identity for _, identity in found.values()]
+    rules, unreadable = None, ""
+    if gone or any(_judged_otherwise(i, current[i.target, i.variant]) for i in validated):
+        rules, unreadable = _recorded_rules(trees, config, newest.entry.commit)
     return Baseline(
         source=BaselineSource(kind="log", label=label, commit=newest.entry.commit),
-        identities=tuple(identity for _, identity in found.values()),
-        models=models,
+        identities=(*validated, *gone),
+        models=models | (_models_of(rules.deployment, gone) if rules else {}),
+        roots=roots,
         unavailable=unavailable,
+        rules=rules,
+        rules_unreadable=unreadable,
     )
+
+
+def _judged_otherwise(before: Identity, after: Identity) -> bool:
+    """Whether policy or fixture set of a pair differ, as far as an identity tells."""
+    policies = [
+        digest_of(identity.policy) if identity.policy else "" for identity in (before, after)
+    ]
+    return policies[0] != policies[1] or before.fixtures != after.fixtures
+
+
+def _recorded_rules(trees: "Trees", config: str, commit: str) -> tuple[BaseRules | None, str]:
+    """Return what the validated run was judged by, or why that cannot be read."""
+    if not commit:
+        return None, "the release log names no commit for what it validated"
+    try:
+        return _rules_of(find_deployment(trees.at(commit), config)), ""
+    except CiParityError as error:
+        return None, _reason(error)
+
+
+def _rules_of(deployment: Deployment) -> BaseRules:
+    signature, fixtures = fixtures_of(deployment)
+    cases = OpenSet(fixtures=fixtures, signature=signature)
+    return BaseRules(deployment=deployment, cases=cases)
+
+
+def _models_of(deployment: Deployment, identities: Sequence[Identity]) -> dict[Key, Path]:
+    paths = {variant.name: variant.path for variant in deployment.variants}
+    return {(i.target, i.variant): paths[i.variant] for i in identities if i.variant in paths}
+
+
+def _recorded_roots(
+    trees: "Trees", deployment: Deployment, commit: str, identity: Identity
+) -> Roots:
+    """Return where the files of the validated runtime's command lie, as they were then."""
+    here = (deployment.root,)
+    if command_of(identity.runtime) is None:
+        return here
+    now = facts_text(components_of(identity.runtime, cache_folder(), here))
+    if not identity.components or (now and digest_of(now) == digest_of(identity.components)):
+        return here
+    if not commit:
+        raise EvidenceError("the release log names no commit for the validated runtime's command")
+    return (trees.at(commit), *here)
 
 
 def _recorded_model(trees: "Trees", config: str, commit: str, identity: Identity) -> Path:
@@ -191,18 +271,20 @@ def _from_history(
     try:
         tree = Trees(repository=repository, scratch=scratch).at(commit)
         before = find_deployment(tree, history.config)
-        found = identities_of(before, fixtures_of(before)[1])
+        rules = _rules_of(before)
+        found = identities_of(before, rules.cases.fixtures, checkout=deployment.root)
     except ConfigError as error:
         return _nothing(f"no deployment at {label}: {error.what.splitlines()[0]}")
     except CiParityError as error:
         logger.warning("no usable baseline at %s: %s", label, error)
         unavailable = {(i.target, i.variant): _reason(error) for i in identities}
         return replace(_nothing(f"{label} is not usable"), unavailable=unavailable)
-    paths = {variant.name: variant.path for variant in before.variants}
     return Baseline(
         source=BaselineSource(kind="merge-base", label=label, commit=commit),
         identities=found,
-        models={(i.target, i.variant): paths[i.variant] for i in found},
+        models=_models_of(before, found),
+        roots={(i.target, i.variant): (before.root, deployment.root) for i in found},
+        rules=rules,
     )
 
 

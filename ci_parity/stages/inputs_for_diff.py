@@ -5,32 +5,38 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
+from ci_parity.base.onnx_model import load_graph
+from ci_parity.config.model import Contract
 from ci_parity.fixtures.arrays import read_npy, read_npz
-from ci_parity.fixtures.generate import generate_cases
+from ci_parity.fixtures.authoring.plan import plan_cases
 from ci_parity.fixtures.signature import Signature
 from ci_parity.fixtures.store import open_fixtures, read_inputs
 from ci_parity.records.observation import InputSet
 from ci_parity.records.values import Value
 from ci_parity.stages.suite import write_inputs
 
-GENERATED_CASES = 6
-SEED = 20260101
+GENERATED = "generated"
+"""The source of an input set that was made from the graph."""
 
 
 def collect(
-    sources: Sequence[Path], signature: Signature, dims: Mapping[str, int], folder: Path
-) -> InputSet:
+    sources: Sequence[Path], model: Path, signature: Signature, dims: Mapping[str, int],
+    folder: Path, contract: Contract | None = None,
+) -> InputSet:  # fmt: skip
     """Return the inputs as exchange files.
 
     Args:
         sources: `.npz` or `.npy` files, one case each, or folders of cases in the ONNX test layout.
-        signature: of the baseline's model; its inputs must all be given.
+        model: the baseline's; without sources, inputs are made from its graph.
+        signature: of that model; its inputs must all be given.
         dims: sizes for symbolic dimensions of generated inputs.
         folder: where the exchange files go.
+        contract: restricts generated inputs to what the product promises.
     """
     if not sources:
-        cases = generate_cases(signature, dims, GENERATED_CASES, SEED)
-        return write_inputs(cases, folder, source="generated")
+        plan = plan_cases(load_graph(model), signature, contract=contract, dims=dims)
+        cases = ((case.name, plan.draw(case)) for case in plan.cases)
+        return write_inputs(cases, folder, source=GENERATED)
     given = (case for source in sources for case in _cases(source, signature))
     return write_inputs(_named_apart(given), folder, source="given")
 

@@ -1,54 +1,93 @@
 """Step 3: what the runs recorded becomes rows, findings and numbers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 from ci_parity.compare.latency import compare_latency
 from ci_parity.compare.observations import compare_observations
+from ci_parity.compare.outputs import CaseComparison
 from ci_parity.config.model import Policy
+from ci_parity.records.attribution import Attribution
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
-from ci_parity.records.observation import Observation, RunStatus
+from ci_parity.records.noise import NoiseFloors
+from ci_parity.records.observation import RunStatus
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row
+from ci_parity.run.execute import Job
+from ci_parity.stages.boundaries import (
+    VERSION,
+    Boundary,
+    Compare,
+    Judged,
+    Kind,
+    boundaries_of,
+    in_order,
+)
+from ci_parity.stages.inheritance import inherit, marked, origin_names
 from ci_parity.stages.suite import PairRun
 
-_VERSION = "baseline→candidate"
+
+class Floors(Protocol):
+    """Where the noise floors of a boundary come from: measured now, or kept."""
+
+    def floors(self, baseline: Job | None, candidate: Job) -> NoiseFloors:
+        """Return the floors of a boundary by its two sides, None for stored references."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What checks of candidates alone brought: rows, and findings."""
+
+    rows: tuple[Row, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All rows, findings and numbers of a run."""
+    """All rows, findings and numbers of a run, the boundaries they come from, and causes."""
 
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
     outputs: tuple[OutputComparison, ...]
     latency: tuple[LatencyComparison, ...]
+    boundaries: tuple[Judged, ...] = ()
+    attributions: tuple[Attribution, ...] = ()
 
     @property
     def outcome(self) -> Outcome:
         """The worst outcome of all findings that are not advisory."""
         return Outcome.worst([f.outcome for f in self.findings if not f.advisory])
 
+    def plus(self, *checked: Checked) -> "Judgement":
+        """Return this judgement with the rows and findings of further checks behind its own."""
+        return replace(
+            self,
+            rows=(*self.rows, *(row for check in checked for row in check.rows)),
+            findings=(*self.findings, *(f for check in checked for f in check.findings)),
+        )
 
-def judge(runs: Sequence[PairRun], policy: Policy) -> Judgement:
-    """Judge every pair at every boundary it has.
 
-    1. The source: stored references against the candidate.
-    2. The version: the baseline, run here and now, against the candidate.
-    3. Latency, where both ran.
-    A pair with neither references nor a baseline was compared with nothing: inconclusive.
+def judge(
+    runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = None
+) -> Judgement:
+    """Judge every boundary in order, and say which only show again what broke before them.
+
+    1. Every boundary, as `boundaries` has them.
+    2. What each inherits, as `inheritance` has it.
+    3. What should have been compared and was not; a pair that was compared with nothing is
+       inconclusive.
+    4. Latency, where candidate and baseline both ran.
     """
-    rows: list[Row] = []
-    findings: list[Finding] = []
-    outputs: list[OutputComparison] = []
+    compare = partial(compare_boundary, policy=policy, calibrator=calibrator)
+    compared = [_judged(boundary, compare) for boundary in in_order(runs)]
+    boundaries = inherit(compared, compare)
+    rows = [_row(one) for one in boundaries]
+    findings = [finding for one in boundaries for finding in marked(one)]
     timings: list[LatencyComparison] = []
     for run in runs:
-        for boundary, other in _boundaries(run):
-            subject = Subject(target=run.pair.target, variant=run.pair.variant, boundary=boundary)
-            compared = compare_observations(subject, other, run.candidate, run.expected, policy)
-            rows.append(_row(run, subject, other, compared.findings, compared.outputs))
-            findings.extend(compared.findings)
-            outputs.extend(compared.outputs)
         findings.extend(_gaps(run))
         rows.extend(_unmeasured_row(run))
         if run.latency is not None:
@@ -59,17 +98,55 @@ def judge(runs: Sequence[PairRun], policy: Policy) -> Judgement:
             findings.append(finding)
             timings.extend([timing] if timing else [])
     return Judgement(
-        rows=tuple(rows), findings=tuple(findings), outputs=tuple(outputs), latency=tuple(timings)
+        rows=tuple(rows), findings=tuple(findings),
+        outputs=tuple(output for one in boundaries for output in one.outputs),
+        latency=tuple(timings), boundaries=boundaries,
+    )  # fmt: skip
+
+
+def compare_boundary(
+    boundary: Boundary, policy: Policy, calibrator: Floors | None = None
+) -> CaseComparison:
+    """Compare the two sides of a boundary over its expected cases; every comparison passes here.
+
+    Noise floors are measured where the policy is calibrated and both sides brought something.
+    """
+    subject = Subject(target=boundary.target, variant=boundary.variant, boundary=boundary.label)
+    floors = None
+    if calibrator is not None and policy.calibrates and _comparable(boundary):
+        floors = calibrator.floors(boundary.baseline_job, boundary.candidate_job)
+    return compare_observations(
+        subject, boundary.baseline, boundary.candidate, boundary.expected, policy, floors
     )
 
 
-def _boundaries(run: PairRun) -> list[tuple[str, Observation]]:
-    found = []
-    if run.references is not None:
-        found.append((f"source→{run.pair.variant}", run.references))
-    if run.baseline is not None:
-        found.append((_VERSION, run.baseline))
-    return found
+def _comparable(boundary: Boundary) -> bool:
+    """Whether some case ran on both sides."""
+    left, right = (
+        {run.case for run in side.cases if run.status is RunStatus.OK}
+        for side in (boundary.baseline, boundary.candidate)
+    )
+    return bool(left & right)
+
+
+def _judged(boundary: Boundary, compare: Compare) -> Judged:
+    found = compare(boundary)
+    lacking = [_unquantized(boundary.target, boundary.variant, boundary.label)]
+    return Judged(
+        boundary=boundary, outputs=found.outputs,
+        findings=(*found.findings, *(lacking if boundary.lacks_unquantized else ())),
+    )  # fmt: skip
+
+
+def _unquantized(target: str, variant: str, boundary: str) -> Finding:
+    return Finding(
+        id="boundary.unquantized",
+        outcome=Outcome.INCONCLUSIVE,
+        subject=Subject(target=target, variant=variant, boundary=boundary),
+        evidence=f"an unquantized baseline is required: {variant} is quantized, and was made from "
+        "no variant that is not",
+        remedy="add the model it was quantized from as a variant, and name it in 'from'",
+    )
 
 
 def _gaps(run: PairRun) -> list[Finding]:
@@ -86,7 +163,12 @@ def _gaps(run: PairRun) -> list[Finding]:
                 remedy="make the baseline commit and its model files available, then run again",
             )
         )
-    elif run.references is None and run.baseline is None:
+    boundaries = boundaries_of(run)
+    if run.pair.lacks_unquantized and not any(one.lacks_unquantized for one in boundaries):
+        found.append(_unquantized(run.pair.target, run.pair.variant, ""))
+    near = run.pair.made_from
+    alone = near is not None and not near.deployed  # nothing else looks at that variant here
+    if all(alone and b.kind is Kind.MADE_FROM for b in boundaries) and not run.pair.unavailable:
         found.append(
             Finding(
                 id="compared.nothing",
@@ -107,7 +189,7 @@ def _unmeasured_row(run: PairRun) -> list[Row]:
         Row(
             target=run.pair.target,
             variant=run.pair.variant,
-            boundary=_VERSION,
+            boundary=VERSION,
             outcome=Outcome.INCONCLUSIVE,
             cases=0,
             cases_expected=len(run.expected),
@@ -115,20 +197,19 @@ def _unmeasured_row(run: PairRun) -> list[Row]:
     ]
 
 
-def _row(
-    run: PairRun, subject: Subject, other: Observation, findings: Sequence[Finding],
-    outputs: Sequence[OutputComparison],
-) -> Row:  # fmt: skip
-    ran = {case.case for case in run.candidate.cases if case.status is RunStatus.OK}
-    ran &= {case.case for case in other.cases if case.status is RunStatus.OK}
+def _row(one: Judged) -> Row:
+    boundary = one.boundary
+    sides = (boundary.candidate, boundary.baseline)
+    ran = [{c.case for c in side.cases if c.status is RunStatus.OK} for side in sides]
     return Row(
-        target=subject.target,
-        variant=subject.variant,
-        boundary=subject.boundary,
-        outcome=Outcome.worst([f.outcome for f in findings if not f.advisory]),
-        cases=len(ran),
-        cases_expected=len(run.expected),
-        worst=max(outputs, key=_used, default=None),
+        target=boundary.target,
+        variant=boundary.variant,
+        boundary=boundary.label,
+        outcome=one.outcome,
+        cases=len(ran[0] & ran[1]),
+        cases_expected=len(boundary.expected),
+        worst=max(one.outputs, key=_used, default=None),
+        inherits=origin_names(one),
     )
 
 

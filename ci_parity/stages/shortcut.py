@@ -13,6 +13,7 @@ from typing import Any
 
 from ci_parity.base.errors import CiParityError
 from ci_parity.config import CONFIG_NAME
+from ci_parity.config.runtimes import command_of
 from ci_parity.config.yaml_source import parse
 from ci_parity.detect.git import Repository
 from ci_parity.records.identity import BaselineSource, ChangeSet
@@ -43,6 +44,13 @@ def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | N
     value = parse(config.read_text(encoding="utf-8"), where=config.name).value
     variants: dict[str, Any] = value["variants"]
     plain = not any("converter" in variant for variant in variants.values())
+    # A command is a program and files that the config names; git knows nothing of what is on PATH.
+    runtimes = [target.get("runtime", "") for target in value.get("targets", {}).values()]
+    plain = plain and all(isinstance(r, str) and command_of(r) is None for r in runtimes)
+    # Decisions rest on files the config names deeper down, and on what a judge imports.
+    policy = value.get("policy", {})
+    # An entry of the ledger ends on a day, which git does not know either.
+    plain = plain and not policy.get("decisions") and not policy.get("ledger")
     if not plain or value.get("release", {}).get("log"):
         return None
     models = [root / variant["path"] for variant in variants.values()]

@@ -1,7 +1,8 @@
 """Step 2: the inputs as files, the systems that must run, and what each of them produced."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from ci_parity.base.progress import Progress
@@ -19,22 +20,53 @@ from ci_parity.records.observation import (
 from ci_parity.records.values import Value
 from ci_parity.run import latency
 from ci_parity.run.execute import Job, observe
+from ci_parity.run.runtime import Launch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """Another system of the candidate's own deployment that a pair is compared with.
+
+    `name` is the variant or the target in which it differs from the candidate. One that is not
+    `deployed` has no pair of its own: it runs for the comparison alone.
+    """
+
+    name: str
+    job: Job
+    deployed: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A variant on a target: the candidate to judge and, where there is one, its baseline."""
+    """A variant on a target: the candidate to judge, and the systems it is compared with.
+
+    `baseline` is the version before it, `made_from` the variant it was made from on the same
+    target, `reference` the same variant on the reference target, where there are such. `ancestors`
+    are the names of all variants it was made from, the nearest first; `reference_target` is the
+    name of that target. `lacks_unquantized` says that it is quantized and nothing it was made from
+    is not.
+    """
 
     target: str
     variant: str
     candidate: Job
     baseline: Job | None
     unavailable: str = ""
+    made_from: Neighbour | None = None
+    reference: Neighbour | None = None
+    ancestors: tuple[str, ...] = ()
+    reference_target: str = ""
+    lacks_unquantized: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairRun:
-    """What running a pair recorded; `references` are the stored outputs, None without any."""
+    """What running a pair recorded.
+
+    `references` are the stored outputs, None without any; `made_from` and `reference` are those
+    systems of the pair; `derived` are the runs of the candidate on further inputs, in the sessions
+    of `candidate`.
+    """
 
     pair: Pair
     expected: tuple[str, ...]
@@ -42,6 +74,9 @@ class PairRun:
     baseline: Observation | None
     candidate: Observation
     latency: LatencyObservation | None
+    made_from: Observation | None = None
+    reference: Observation | None = None
+    derived: Observation | None = None
 
 
 def fixture_inputs(fixtures: FixtureSet, signature: Signature, folder: Path) -> InputSet:
@@ -86,39 +121,102 @@ def stored_references(
 
 def run_pairs(
     pairs: Sequence[Pair], inputs: InputSet, references: Observation | None, policy: Policy,
-    folder: Path, progress: Progress,
+    folder: Path, progress: Progress, derived: Sequence[CaseInputs] = (),
 ) -> tuple[PairRun, ...]:  # fmt: skip
-    """Run every pair: candidate and baseline over all cases, then both interleaved for latency."""
+    """Run every system that a pair needs over all cases, each system once.
+
+    1. The candidates, with the `derived` cases last and in the same session; their files lie in the
+       folder of `inputs`.
+    2. What each is compared with; two sides of one comparison are two runs, always.
+    3. Latency, candidate and baseline interleaved.
+    """
     expected = tuple(case.case for case in inputs.cases)
+    both = replace(inputs, cases=(*inputs.cases, *derived))
+    systems = _Systems(folder=folder, progress=progress)
+    candidates = [systems.candidate(pair, both, len(expected)) for pair in pairs]
     done = []
-    for number, pair in enumerate(pairs):
-        here = folder / f"pair{number}"
-        title = f"{pair.target}/{pair.variant} " if pair.target else ""
-        sides = [
-            _observe(f"{title}{name}", job, inputs, here / name, progress)
-            if job is not None
-            else None
-            for name, job in (("candidate", pair.candidate), ("baseline", pair.baseline))
-        ]
-        candidate = sides[0]
-        assert candidate is not None
+    for number, (pair, (candidate, further)) in enumerate(zip(pairs, candidates, strict=True)):
+        beside = partial(systems.beside, pair, candidate, inputs)
+        baseline = beside("baseline", pair.baseline)
+        made_from, reference = (
+            beside(side.name, side.job) if side is not None else None
+            for side in (pair.made_from, pair.reference)
+        )
         timed = None
-        if policy.latency.measure and sides[1] is not None and _both_ran(sides[1], candidate):
-            timed = _time(f"{title}latency", pair, inputs, here, policy.latency, progress)
+        if policy.latency.measure and baseline is not None and _both_ran(baseline, candidate):
+            here = folder / f"latency{number}"
+            timed = _time(f"{_title(pair)}latency", pair, inputs, here, policy.latency, progress)
         done.append(
             PairRun(
-                pair=pair, expected=expected, references=references, baseline=sides[1],
-                candidate=candidate, latency=timed,
+                pair=pair, expected=expected, references=references, baseline=baseline,
+                candidate=candidate, latency=timed, made_from=made_from, reference=reference,
+                derived=further,
             )
         )  # fmt: skip
     return tuple(done)
 
 
-def _observe(
-    title: str, job: Job, inputs: InputSet, folder: Path, progress: Progress
-) -> Observation:
-    with progress.step(f"{title} on {job.launch.label}", len(inputs.cases)) as step:
-        return observe(job, inputs, folder, step)
+System = tuple[Path, Launch, str, str]
+"""What makes two jobs one system: the model file, the runtime, the provider and all options."""
+
+
+def system_of(job: Job) -> System:
+    """Return what a job runs."""
+    return job.model.resolve(), job.launch, job.target.provider, job.target.options
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Systems:
+    """The systems that have been observed, each in a folder below `folder`."""
+
+    folder: Path
+    progress: Progress
+    runs: dict[System, list[tuple[Observation, Observation]]] = field(default_factory=dict)
+
+    def candidate(
+        self, pair: Pair, inputs: InputSet, count: int
+    ) -> tuple[Observation, Observation]:
+        """Return the observation of a candidate over the first `count` cases, and of the others."""
+        known = self.runs.setdefault(system_of(pair.candidate), [])
+        if not known:
+            observed = self._observe(f"{_title(pair)}candidate", pair.candidate, inputs)
+            known.append(_split(observed, count))
+        return known[0]
+
+    def beside(
+        self, pair: Pair, candidate: Observation, inputs: InputSet, name: str, job: Job | None
+    ) -> Observation | None:
+        """Return the observation of a system that is not the candidate's own run."""
+        if job is None:
+            return None
+        known = self.runs.setdefault(system_of(job), [])
+        for observed, _ in known:
+            if observed is not candidate:
+                return observed
+        observed = self._observe(f"{_title(pair)}{name}", job, inputs)
+        known.append((observed, replace(observed, cases=())))
+        return observed
+
+    def _observe(self, title: str, job: Job, inputs: InputSet) -> Observation:
+        place = self.folder / f"system{sum(map(len, self.runs.values()))}"
+        with self.progress.step(f"{title} on {job.launch.label}", len(inputs.cases)) as step:
+            return observe(job, inputs, place, step)
+
+
+def _title(pair: Pair) -> str:
+    return f"{pair.target}/{pair.variant} " if pair.target else ""
+
+
+def _split(observed: Observation, count: int) -> tuple[Observation, Observation]:
+    """Part the first `count` cases of an observation from the others; every case is in order.
+
+    Where all of the first ones have run, the model was loaded for them, whatever came later.
+    """
+    first, others = observed.cases[:count], observed.cases[count:]
+    further = replace(observed, cases=others)
+    if len(first) == count and observed.load is not RunStatus.OK:
+        observed = replace(observed, load=RunStatus.OK, load_message="")
+    return replace(observed, cases=first), further
 
 
 def _both_ran(baseline: Observation, candidate: Observation) -> bool:
@@ -135,4 +233,4 @@ def _time(
     case = inputs.cases[0]
     with progress.step(f"{title} of {case.case}", policy.sessions) as step:
         jobs = (pair.baseline, pair.candidate)
-        return latency.measure(*jobs, inputs, case, folder / "latency", policy, step)
+        return latency.measure(*jobs, inputs, case, folder, policy, step)

@@ -1,24 +1,33 @@
 """Step 4 for a run that had nothing to do; light, because such runs should cost nothing."""
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 from ci_parity import __version__
+from ci_parity.records.finding import Finding
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Environment, Verdict
 
 
-def unchanged(deployment: str, changes: ChangeSet, bundle: str) -> Verdict:
-    """Return the verdict of a run that had nothing to do: the baseline's evidence still holds."""
+def unchanged(
+    deployment: str, changes: ChangeSet, bundle: str, findings: Sequence[Finding] = ()
+) -> Verdict:
+    """Return the verdict of a run that had nothing to do: the baseline's evidence still holds.
+
+    Unless a finding binds, which no run is needed for: an entry of the ledger that has expired.
+    """
+    binding = [f.outcome for f in findings if not f.advisory and f.outcome is not Outcome.PASS]
+    summary = f"nothing that can change the results differs from {changes.source.label}"
     return Verdict(
         command="check",
         deployment=deployment,
-        outcome=Outcome.PASS,
+        outcome=Outcome.worst([Outcome.PASS, *binding]),
         ran=False,
-        summary=f"nothing that can change the results differs from {changes.source.label}",
+        summary=f"{summary}, but not everything holds any more" if binding else summary,
         rows=(),
-        findings=(),
+        findings=tuple(findings),
         outputs=(),
         latency=(),
         changes=changes,

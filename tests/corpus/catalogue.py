@@ -21,6 +21,8 @@ _LEVELS = {
     "all": "enable_all",
 }
 _OPTIONS = {"level", "threads", "repeat"}
+# The packages that runtimes of the corpus come in.
+_PACKAGES = {"onnxruntime": "onnxruntime", "openvino": "openvino", "onnx.reference": "onnx"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,14 +37,17 @@ class Side:
     @property
     def requirement(self) -> str:
         """The runtime as the command takes it."""
-        return f"{self.runtime}=={self.version}"
+        return f"{_PACKAGES[self.runtime]}=={self.version}"
 
     @property
     def session_options(self) -> tuple[str, ...]:
         """The options as NAME=VALUE; every case was observed with one thread unless it says so."""
-        level = _LEVELS[self.options.get("level", "all")]
-        threads = self.options.get("threads", 1)
-        return f"graph_optimization_level={level}", f"intra_op_num_threads={threads}"
+        if self.runtime == "onnx.reference":
+            return ()
+        threads = f"intra_op_num_threads={self.options.get('threads', 1)}"
+        if self.runtime == "openvino":
+            return (threads,)
+        return f"graph_optimization_level={_LEVELS[self.options.get('level', 'all')]}", threads
 
     @property
     def repeat(self) -> int:
@@ -52,7 +57,7 @@ class Side:
     @property
     def lacking(self) -> str:
         """What it takes to run this side and the command does not have; empty if it has it all."""
-        if self.runtime != "onnxruntime":
+        if self.runtime not in _PACKAGES:
             return f"runtime {self.runtime} {self.version}: there is no worker for it"
         if self.tool:
             return f"{self.tool}, which transforms the model: diff runs no conversion tools"

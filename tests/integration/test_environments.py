@@ -10,11 +10,12 @@ import numpy as np
 import onnxruntime
 import pytest
 
+from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.process import worker_environment
 from ci_parity.cli import run
 from ci_parity.records.codec import from_json, to_json
 from ci_parity.records.values import ValueRecord, read_value, write_value
-from ci_parity.run.environments import Environment, provide
+from ci_parity.run.environments import Environment, built, provide
 from ci_parity.run.protocol import WorkerProcess
 from ci_parity.run.runtime import prepare
 from tests.integration.support.diff_command import environments, lacks_wheels
@@ -245,3 +246,32 @@ def test_the_repository_under_test_does_not_choose_the_index(
     monkeypatch.chdir(tmp_path)
     environment = provide(RUNTIME, cache=tmp_path / "cache")
     assert mark_of(environment).exists()
+
+
+def other_python(minor: int) -> Path:
+    """Return the folder of an installed CPython 3.x, or skip the test."""
+    name = f"python3.{minor}"
+    places = [*Path.home().glob(f".pyenv/versions/3.{minor}.*/bin"), Path("/usr/bin")]
+    for place in places:
+        if (place / name).exists():
+            return place
+    pytest.skip(f"needs CPython 3.{minor} beside this one: uv python install 3.{minor}")
+
+
+@pytest.mark.skipif(sys.version_info[:2] == (3, 10), reason="3.10 is the other Python here")
+def test_a_runtime_without_wheels_for_this_python_gets_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is installed here and has some; the next run finds it without looking."""
+    old = "onnxruntime==1.12.1"
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(InfrastructureError) as caught:
+        provide(old, cache=tmp_path)
+    assert "uv python install" in caught.value.remedy
+    monkeypatch.setenv("PATH", str(other_python(10)))
+    environment = provide(old, cache=tmp_path)
+    config = (folder_of(environment) / "pyvenv.cfg").read_text(encoding="utf-8")
+    assert "version_info = 3.10." in config
+    monkeypatch.setenv("PATH", "")
+    assert provide(old, cache=tmp_path) == built(old, cache=tmp_path) == environment

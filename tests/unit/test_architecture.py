@@ -50,7 +50,12 @@ def length(function: Function) -> int:
 
 def imports(path: Path) -> Iterator[str]:
     """Yield the full name of every module that a module imports, wherever it does."""
-    for node in ast.walk(parsed(path)):
+    yield from imports_of(parsed(path))
+
+
+def imports_of(tree: ast.Module) -> Iterator[str]:
+    """Yield the full name of every module that a syntax tree imports."""
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -130,11 +135,29 @@ def test_printing_is_done_at_the_edge() -> None:
     assert {name for name in found if not name.startswith("cli/")} <= {"github/actions.py"}
 
 
-def test_the_worker_runs_on_old_interpreters() -> None:
-    """Its syntax is that of Python 3.8, which environments of old runtimes have."""
-    text = (PACKAGE / "run" / "worker.py").read_text(encoding="utf-8")
-    assert ast.parse(text, feature_version=(3, 8))
-    assert not [name for name in imports(PACKAGE / "run" / "worker.py") if "ci_parity" in name]
+WORKERS = sorted((PACKAGE / "run" / "workers").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", WORKERS, ids=lambda path: path.stem)
+def test_workers_run_on_old_interpreters(path: Path) -> None:
+    """Their syntax is that of Python 3.8, which environments of old runtimes have."""
+    assert ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
+
+
+@pytest.mark.parametrize("path", WORKERS, ids=lambda path: path.stem)
+def test_workers_import_nothing_of_ours(path: Path) -> None:
+    """The standard library, NumPy, their runtime, and the file beside them that all share.
+
+    What type checkers alone read is never imported.
+    """
+    tree = parsed(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    found = {name.partition(".")[0] for name in imports_of(tree)} - set(sys.stdlib_module_names)
+    runtime = path.stem.removesuffix("_worker")
+    allowed = {"numpy", "wire", runtime} | ({"ml_dtypes"} if runtime == "onnx" else set())
+    assert found <= allowed
 
 
 # The action.

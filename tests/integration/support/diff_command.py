@@ -57,6 +57,8 @@ def diff(folder: Path, *words: str) -> Result:
 
 def lacks_wheels(requirement: str) -> str:
     """Say why a pinned onnxruntime cannot be installed under this Python; empty if it can."""
+    if not requirement.startswith("onnxruntime=="):
+        return ""
     here = sys.version_info[:2]
     pinned = Version(next(iter(Requirement(requirement).specifier)).version)
     for python, first in _FIRST_WITH_WHEELS.items():

@@ -1,4 +1,5 @@
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,11 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_parity.compare.metrics import float_metrics, scales_of
-from ci_parity.compare.outputs import Side, compare_outputs, flatten
+from ci_parity.compare.metrics import LinearAllowance, float_metrics, scales_of
+from ci_parity.compare.outputs import Side, compare_outputs
 from ci_parity.compare.tolerance import rule_for
 from ci_parity.config.load import policy
 from ci_parity.config.model import Policy, Tolerance
+from ci_parity.records.arrays import flatten
 from ci_parity.records.finding import OutputComparison, Subject
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.values import Value
@@ -168,15 +170,12 @@ def test_the_ladders_required_limit_is_the_one_that_just_passes(dtype: str, seed
     right = (left + rng.standard_normal(left.shape) / 100).astype(dtype)
     rule = rule_for(None, dtype)
     scales = scales_of(left)
-    used = float_metrics(
-        left, right, scales, rtol=rule.rtol, atol=rule.atol, fraction=rule.fraction
-    ).excess
+    applied = LinearAllowance(rtol=rule.rtol, fraction=rule.fraction, scales=scales)
+    used = float_metrics(left, right, applied).excess
     for hair, passes in ((1 + 1e-9, True), (1 - 1e-6, False)):
         k = used * hair
-        scaled = float_metrics(
-            left, right, scales, rtol=k * rule.rtol, atol=0, fraction=k * rule.fraction
-        )
-        assert (scaled.excess <= 1) is passes
+        scaled = LinearAllowance(rtol=k * rule.rtol, fraction=k * rule.fraction, scales=scales)
+        assert (float_metrics(left, right, scaled).excess <= 1) is passes
 
 
 def test_a_limit_of_zero_asks_for_an_absolute_one(tmp_path: Path) -> None:
@@ -209,7 +208,15 @@ def test_a_comparison_has_every_figure(tmp_path: Path) -> None:
     left = floats(1, 2, 4).reshape(1, 3)
     right = floats(1, 2.5, 4).reshape(1, 3)
     found = comparison(tmp_path, left, right, explicit(0.1, 0.05))
-    assert found == OutputComparison(
+    figures = {
+        "mean_abs": 0.5 / 3, "rms_abs": (0.25 / 3) ** 0.5, "p50_abs": 0.0, "p99_abs": 0.5,
+        "p999_abs": 0.5, "bias": 0.5 / 3, "sqnr_db": 10 * math.log10(21 / 0.25),
+        "cosine": 22 / (21 * 23.25) ** 0.5, "nonfinite": 0, "excess": 2.0,
+        "rms_excess": (2.0**2 / 3) ** 0.5,
+    }  # fmt: skip
+    assert {name: getattr(found, name) for name in figures} == pytest.approx(figures)
+    rest: dict[str, Any] = dict.fromkeys(figures)
+    assert dataclasses.replace(found, **rest) == OutputComparison(
         subject=Subject(
             target="cpu", variant="exported", boundary="baseline→candidate", case="c", output="y"
         ),

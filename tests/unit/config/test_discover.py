@@ -143,7 +143,10 @@ def test_a_link_in_a_circle_is_not_followed(tmp_path: Path) -> None:
         ("numpy\nonnxruntime-gpu==1.20.1 \\\n    --hash=sha256:00\n", "onnxruntime-gpu==1.20.1"),
         ("onnxruntime==1.32.0 ; python_version < '4'  # pin\r\n", "onnxruntime==1.32.0"),
         ("onnxruntime==1.32.0 --hash=sha256:00\n", "onnxruntime==1.32.0"),
-        ("onnxruntime==1.32.0#egg\n", "onnxruntime==1.32.0"),
+        ("onnxruntime==1.32.0#egg\n", "current"),
+        ("onnxruntime==1.32.0 ; sys_platform == 'no-such'\n", "current"),
+        ("onnxruntime @ https://example.com/onnxruntime-1.32.0.whl\n", "current"),
+        ("openvino==2026.4.1\n", "current"),
         ("onnxruntime==1.32.0\nonnxruntime==1.32.0\n", "onnxruntime==1.32.0"),
         ("onnxruntime==1.32.0\nonnxruntime==1.31.0\n", "current"),
         ("onnxruntime==1.32.0\nonnxruntime-gpu==1.32.0\n", "current"),
@@ -162,6 +165,60 @@ def test_the_pinned_runtime_is_the_one_that_runs(tmp_path: Path, text: str, runt
     """One exact version, or the one at hand."""
     requirements(tmp_path, text)
     assert pinned_runtime(tmp_path) == runtime
+
+
+LOCKS = {
+    "uv.lock": 'version = 1\n[[package]]\nname = "onnxruntime"\nversion = "1.30.0"\n'
+    'source = { registry = "https://example.com/simple" }\n',
+    "poetry.lock": '[[package]]\nname = "onnxruntime"\nversion = "1.30.0"\n'
+    'optional = false\npython-versions = ">=3.10"\ngroups = ["main"]\nfiles = []\n'
+    '[metadata]\nlock-version = "2.1"\npython-versions = "*"\ncontent-hash = "00"\n',
+    "pylock.toml": 'lock-version = "1.0"\ncreated-by = "uv"\n'
+    '[[packages]]\nname = "onnxruntime"\nversion = "1.30.0"\n',
+    "Pipfile.lock": '{"_meta": {"pipfile-spec": 6}, '
+    '"default": {"onnxruntime": {"version": "==1.30.0"}}}',
+    "pyproject.toml": '[project]\nname = "x"\ndependencies = ["onnxruntime==1.30.0"]\n',
+}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_every_lock_format_is_seen(tmp_path: Path, name: str) -> None:
+    """Whichever tool wrote it."""
+    requirements(tmp_path, LOCKS[name], name)
+    assert pinned_runtime(tmp_path) == "onnxruntime==1.30.0"
+
+
+def test_a_lock_precedes_what_is_asked_for(tmp_path: Path) -> None:
+    """A lock says what runs; requirement files may say what was wished for."""
+    requirements(tmp_path, LOCKS["uv.lock"], "uv.lock")
+    requirements(tmp_path, "onnxruntime==1.32.0\n")
+    assert pinned_runtime(tmp_path) == "onnxruntime==1.30.0"
+
+
+def test_included_requirements_are_read(tmp_path: Path) -> None:
+    """A constraint pins what a requirement asks for, and nothing by itself."""
+    requirements(tmp_path, "onnxruntime==1.31.0\n", "constraints/all.txt")
+    requirements(tmp_path, "-c constraints/all.txt\nnumpy\n")
+    assert pinned_runtime(tmp_path) == "current"
+    requirements(tmp_path, "-r base.in\n-c constraints/all.txt\n")
+    requirements(tmp_path, "onnxruntime\n", "base.in")
+    assert pinned_runtime(tmp_path) == "onnxruntime==1.31.0"
+
+
+def test_pins_further_down_are_not_the_repositorys(tmp_path: Path) -> None:
+    """An example's requirements say nothing about production."""
+    requirements(tmp_path, "onnxruntime==1.20.0\n", "examples/requirements.txt")
+    assert pinned_runtime(tmp_path) == "current"
+
+
+def test_a_lock_that_cannot_be_read_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The next file counts, and the log names the one that was passed over."""
+    requirements(tmp_path, "[[package", "uv.lock")
+    requirements(tmp_path, "onnxruntime==1.32.0\n")
+    assert pinned_runtime(tmp_path) == "onnxruntime==1.32.0"
+    assert "no runtime is taken from uv.lock" in caplog.text
 
 
 def test_requirement_files_are_read_in_order(tmp_path: Path) -> None:

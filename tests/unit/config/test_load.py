@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.config.load import build, load_deployment, policy, schema, target
-from ci_parity.config.model import LatencyPolicy, Policy, Release, Target, Tolerance, Variant
+from ci_parity.config.model import (
+    Contract,
+    LatencyPolicy,
+    Release,
+    SelfChecks,
+    Target,
+    Tolerance,
+    Variant,
+)
 from ci_parity.config.starter import starter_config
 
 MINIMAL = "version: 1\nvariants: {exported: {path: m.onnx}}\nfixtures: cases\n"
@@ -65,9 +73,13 @@ def test_a_minimal_config_gets_every_default(tmp_path: Path) -> None:
     assert found.targets == (Target(name="cpu"),)
     assert found.fixtures == tmp_path / "cases"
     latency = LatencyPolicy(measure=True, sessions=4, pairs=10, max_regression=0.05, enforce=False)
-    assert found.policy == Policy(
-        tolerance=None, outputs={}, repeat=1, timeout_s=300, latency=latency
+    checks = SelfChecks(
+        repeat=2, rows=None, order=None, padding=None, threads=None, deterministic=False
     )
+    assert (found.policy.tolerance, found.policy.outputs, found.policy.repeat) == (None, {}, 1)
+    assert (found.policy.timeout_s, found.policy.latency) == (300, latency)
+    assert found.policy.self_checks == checks
+    assert found.contract == Contract()
     assert found.release == Release(log="", channel="default")
 
 

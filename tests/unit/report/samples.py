@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from ci_parity.base.digest import sha256_bytes
+from ci_parity.records.attribution import Attribution, Conclusion, Swap, SystemAxis
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
 from ci_parity.records.identity import Axis, BaselineSource, Change, ChangeSet, Identity, PairName
 from ci_parity.records.outcome import Outcome
@@ -98,6 +99,23 @@ def row(outcome: Outcome = Outcome.PASS, **changes: Any) -> Row:
     return replace(sample, **changes)
 
 
+def attribution(**changes: Any) -> Attribution:
+    """Return the cause of a failure after two changes."""
+    sample = Attribution(
+        target="cpu", variant="exported", boundary=VERSION, conclusion=Conclusion.ALL,
+        causes=(SystemAxis.RUNTIME,), cases=("typical",), used=500.0,
+        sentence="runtime onnxruntime 1.31.1→1.32.0: all of it",
+        swaps=(
+            Swap(axis=SystemAxis.MODEL, before="0123456789ab", after="ba9876543210",
+                 alone=Outcome.PASS, without=Outcome.FAIL, used=0.2),
+            Swap(axis=SystemAxis.RUNTIME, before="onnxruntime==1.31.1",
+                 after="onnxruntime==1.32.0", alone=Outcome.FAIL, without=Outcome.PASS,
+                 used=500.0),
+        ),
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
 def passed(**parts: Any) -> Verdict:
     """Return a check in which everything agreed."""
     sample = Verdict(
@@ -133,8 +151,13 @@ def failed() -> Verdict:
     )  # fmt: skip
     return passed(
         outcome=Outcome.FAIL,
-        summary="3 of 5 checks failed",
-        rows=(row(Outcome.FAIL, cases=1, worst=bad), row(boundary="source→exported")),
+        summary="3 of 5 checks failed, first broken boundary: cpu/exported: baseline→candidate",
+        rows=(
+            row(Outcome.FAIL, cases=1, worst=bad),
+            row(boundary="source→exported"),
+            row(Outcome.FAIL, variant="int8", worst=bad, inherits="exported: baseline→candidate"),
+        ),
+        attributions=(attribution(),),
         findings=(flip, finding(), crash, lost),
         outputs=(bad, output("smallest")),
         latency=(latency(outcome=Outcome.FAIL, ratio=1.2, ratio_low=1.15, ratio_high=1.25),),

@@ -16,6 +16,7 @@ from ci_parity.report.markdown import comment
 from tests.unit.report.golden_files import assert_golden
 from tests.unit.report.samples import (
     SAMPLES,
+    attribution,
     changes,
     failed,
     finding,
@@ -92,7 +93,14 @@ def poisoned(payload: str) -> Verdict:
     since = replace(changes(moved), source=source, foresight=(foreseen,))
     return passed(
         deployment=payload, summary=payload, outcome=Outcome.FAIL,
-        rows=(row(Outcome.FAIL, target=payload, variant=payload, boundary=payload, worst=found),),
+        rows=(
+            row(Outcome.FAIL, target=payload, variant=payload, boundary=payload, worst=found,
+                inherits=payload),
+        ),
+        attributions=(
+            attribution(target=payload, variant=payload, boundary=payload, sentence=payload,
+                        cases=(payload,)),
+        ),
         findings=(
             finding(payload or "x", **wrong), finding("decision.argmax", advisory=True, **wrong),
         ),
@@ -228,3 +236,17 @@ def test_without_a_run_there_is_no_link() -> None:
 def test_the_inputs_are_named(source: str, count: int, said: str) -> None:
     """Where they come from, and how many there are."""
     assert f" · {said} · " in comment(passed(inputs_source=source, inputs_count=count))[0]
+
+
+def test_one_cause_is_said_once() -> None:
+    """With every pair that it concerns."""
+    other = attribution(variant="int8")
+    text = comment(passed(attributions=(attribution(), other)))[0]
+    sentence = "runtime onnxruntime 1.31.1→1.32.0&#58; all of it"
+    assert f"- `cpu` `exported`, `cpu` `int8`: {sentence}" in text
+
+
+def test_what_inherits_says_from_where() -> None:
+    """In the table of boundaries, behind the boundary's own name."""
+    text = comment(passed(rows=(row(Outcome.FAIL, inherits="exported: baseline→candidate"),)))[0]
+    assert "baseline→candidate (inherits from exported&#58; baseline→candidate)" in text

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ci_parity.config.model import LatencyPolicy, Policy
+from ci_parity.config import load
+from ci_parity.config.model import Policy
 from ci_parity.records.finding import Subject
 from ci_parity.records.latency import BlockPair, LatencyObservation, LatencySession
 from ci_parity.records.observation import (
@@ -32,7 +33,16 @@ from ci_parity.stages.judge import judge
 from ci_parity.stages.suite import PairRun
 from tests.support import observations
 from tests.support.observations import floats
-from tests.unit.report.samples import SAMPLES, diff, failed, finding, latency, passed
+from tests.unit.report import samples
+from tests.unit.report.samples import (
+    SAMPLES,
+    VERSION,
+    diff,
+    failed,
+    finding,
+    latency,
+    passed,
+)
 
 STATUSES = list(RunStatus)
 GOOD, BAD = {"y": floats(1, 2)}, {"y": floats(2, 1)}
@@ -103,8 +113,8 @@ def verdicts(draw: st.DrawFn, generated: Generated) -> Verdict:
 
 def policy(*, enforce: bool) -> Policy:
     """Return the default policy, latency binding or not."""
-    timing = LatencyPolicy(measure=True, sessions=2, pairs=2, max_regression=0.05, enforce=enforce)
-    return Policy(tolerance=None, outputs={}, repeat=1, timeout_s=1, latency=timing)
+    timing = {"sessions": 2, "pairs": 2, "max_regression": "5%", "enforce": enforce}
+    return load.policy({"timeout_s": 1, "latency": timing})
 
 
 @given(st.data())
@@ -164,7 +174,7 @@ HEADLINES = {
     ),
     "fail": (
         "❌ PARITY FAIL",
-        "3 of 5 checks failed",
+        "3 of 5 checks failed, first broken boundary: cpu/exported: baseline→candidate",
         "latency +20.0 % [+15.0 %, +25.0 %] (FAIL, advisory)",
         "1 warning",
         "release blocked",
@@ -205,6 +215,28 @@ def test_failures_come_before_open_questions_and_the_worst_first() -> None:
     verdict = passed(findings=tuple(found))
     assert [f.id for f in failures(verdict)] == ["crash", "grave", "mild", "open"]
     assert [f.id for f in warnings(verdict)] == ["advice"]
+
+
+def test_what_broke_on_its_own_comes_before_what_inherits() -> None:
+    """However far the later one is off; open questions stay behind both."""
+    later = Subject(target="cpu", variant="int8", boundary=VERSION)
+    found = [
+        finding("inherited", required=0.9, limit=0.001, subject=later),
+        finding("open", outcome=Outcome.INCONCLUSIVE, subject=later),
+        finding("first", required=0.002, limit=0.001),
+    ]
+    rows = (
+        samples.row(Outcome.FAIL),
+        samples.row(Outcome.FAIL, variant="int8", inherits="exported: baseline→candidate"),
+    )
+    verdict = passed(findings=tuple(found), rows=rows)
+    assert [f.id for f in failures(verdict)] == ["first", "inherited", "open"]
+
+
+def test_a_cause_is_no_warning() -> None:
+    """It is said where the failures are."""
+    advice = finding("attribution", advisory=True)
+    assert warnings(passed(findings=(advice,))) == []
 
 
 @pytest.mark.parametrize(

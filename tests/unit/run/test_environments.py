@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ci_parity.base.errors import ConfigError
-from ci_parity.run.environments import cache_folder, parse_requirement
+from ci_parity.run.environments import built, cache_folder, parse_requirement
 
 
 @pytest.mark.parametrize(
@@ -15,10 +15,14 @@ from ci_parity.run.environments import cache_folder, parse_requirement
         ("onnxruntime-openvino==1.22.0", "onnxruntime-openvino", "==1.22.0"),
         ("onnxruntime==1.33.0.dev20261101001", "onnxruntime", "==1.33.0.dev20261101001"),
         ("onnxruntime==1.32.0+cu12", "onnxruntime", "==1.32.0+cu12"),
+        ("openvino==2026.4.1", "openvino", "==2026.4.1"),
+        ("openvino==2023.1.0", "openvino", "==2023.1.0"),
+        ("tract==0.23.0", "tract", "==0.23.0"),
+        ("onnx==1.14.0", "onnx", "==1.14.0"),
     ],
 )
-def test_one_version_of_onnxruntime_is_a_runtime(text: str, name: str, version: str) -> None:
-    """Released, nightly or local, of any of its distributions."""
+def test_one_version_of_a_runtime_is_a_runtime(text: str, name: str, version: str) -> None:
+    """Released, nightly or local, of any distribution that has a worker."""
     found = parse_requirement(text)
     assert (found.name, str(found.specifier)) == (name, version)
 
@@ -57,6 +61,29 @@ def test_anything_else_is_refused(text: str, said: str) -> None:
         parse_requirement(text)
     assert said in caught.value.what
     assert "onnxruntime==1.32.0" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "oldest"),
+    [
+        ("tract==0.22.4", "tract==0.23.0"),
+        ("openvino==2023.0.2", "openvino==2023.1.0"),
+        ("onnx==1.13.1", "onnx==1.14.0"),
+    ],
+)
+def test_a_version_that_no_worker_can_drive_is_refused(text: str, oldest: str) -> None:
+    """Before anything is installed; the oldest one is named."""
+    with pytest.raises(ConfigError) as caught:
+        parse_requirement(text)
+    assert caught.value.remedy == f"pin {oldest} or later"
+
+
+def test_the_runtimes_are_named(tmp_path: Path) -> None:
+    """Whoever asks for another package sees which there are."""
+    with pytest.raises(ConfigError) as caught:
+        built("torch==2.0.0", cache=tmp_path)
+    for name in ("onnxruntime-gpu", "openvino", "tract", "onnx"):
+        assert name in caught.value.remedy
 
 
 def test_the_cache_folder_can_be_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

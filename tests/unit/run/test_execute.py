@@ -8,7 +8,7 @@ import pytest
 from ci_parity.config.model import Target
 from ci_parity.records.observation import CaseInputs, InputSet, Observation, RunStatus
 from ci_parity.records.values import ValueRecord, read_value
-from ci_parity.run.execute import Job, observe
+from ci_parity.run.execute import Job, Ports, observe
 from ci_parity.run.runtime import Launch
 
 pytestmark = pytest.mark.skipif(
@@ -103,6 +103,7 @@ def observed(
         target=Target(name="cpu", session_options={"intra_op_num_threads": 1}),
         timeout_s=timeout_s,
         repeat=repeat,
+        ports=Ports(inputs=("x",), outputs=("b", "a")),
     )
     step = Counter()
     found = observe(job, inputs(*names), exchange, step)
@@ -148,6 +149,7 @@ def test_the_worker_is_told_what_the_target_says(tmp_path: Path) -> None:
     assert f'"model": "{(Path.cwd() / "models" / "m.onnx")}"' in said
     assert '"session_options": {"intra_op_num_threads": 1}' in said
     assert '"provider": "CPUExecutionProvider", "provider_options": {}' in said
+    assert '"input_names": ["x"], "output_names": ["b", "a"]' in said
 
 
 def test_a_worker_gets_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,3 +288,12 @@ def test_names_are_as_the_worker_gave_them(tmp_path: Path) -> None:
     found = observed(tmp_path, "fine", hello=hello)
     assert found.runtime is not None
     assert found.runtime.name == "7"
+
+
+def test_what_a_worker_says_of_itself_is_short(tmp_path: Path) -> None:
+    """A runner in another language has no Python; none has a novel for a name."""
+    hello = f'"protocol": 1, "runtime": "{"x" * 5000}", "providers": {["p" * 5000] * 500}'
+    found = observed(tmp_path, "fine", hello=hello.replace("'", '"'))
+    assert found.runtime is not None
+    assert (len(found.runtime.name), found.runtime.python) == (1000, "")
+    assert [len(name) for name in found.runtime.providers] == [1000] * 100

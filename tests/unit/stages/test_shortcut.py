@@ -104,6 +104,20 @@ def converter(repository: UserRepository) -> None:
     repository.git("branch", "--force", "main", "HEAD")
 
 
+def command(repository: UserRepository) -> None:
+    """Run on a script of the repository, at the base too."""
+    repository.replace("ci-parity.yml", '"current"', "{command: [python, run.py]}")
+    repository.commit("command")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def command_text(repository: UserRepository) -> None:
+    """Write the command as text, at the base too."""
+    repository.replace("ci-parity.yml", '"current"', """'command:["python","run.py"]'""")
+    repository.commit("command")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
 def link(repository: UserRepository) -> None:
     """Put the model behind a symbolic link that git tracks."""
     (repository.root / "elsewhere").mkdir()
@@ -139,8 +153,8 @@ def escape(repository: UserRepository) -> None:
 @pytest.mark.parametrize(
     "edit",
     [
-        weight, staged, committed, fixture, new_case, ignored_model, config, log, converter, link,
-        external, nonsense, escape,
+        weight, staged, committed, fixture, new_case, ignored_model, config, log, converter,
+        command, command_text, link, external, nonsense, escape,
     ],
 )  # fmt: skip
 def test_whatever_is_not_certain_leaves_it_to_the_full_path(

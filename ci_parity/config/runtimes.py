@@ -1,0 +1,131 @@
+"""The runtimes there are: what a target's `runtime:` may say, and which options each one takes.
+
+A runtime is one text everywhere: `current`, a pinned requirement, or `command:` and a JSON array of
+words. This module writes and reads that text; it finds, installs and starts nothing.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ci_parity.base.canonical import canonical_bytes, parse_strict
+from ci_parity.base.errors import ConfigError, EvidenceError
+
+if TYPE_CHECKING:
+    from ci_parity.config.model import Target
+
+CURRENT = "current"
+CPU_PROVIDER = "CPUExecutionProvider"
+_COMMAND = "command:"
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Runtimes that one worker drives.
+
+    `distributions` are the packages by name: a list, since whoever owns a name that merely begins
+    like one of these must not get their code run. `oldest` is the first version that the worker can
+    drive, empty where it is not known. `session_options` are those it takes, None for all of the
+    schema's; `provider_options` says whether it takes any.
+    """
+
+    name: str
+    distributions: tuple[str, ...]
+    oldest: str = ""
+    session_options: frozenset[str] | None = frozenset()
+    provider_options: bool = False
+
+
+ONNXRUNTIME = Family(
+    name="onnxruntime",
+    distributions=(
+        "onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-webgpu",
+        "onnxruntime-directml", "onnxruntime-qnn", "onnxruntime-rocm", "onnxruntime-migraphx",
+        "onnxruntime-training",
+    ),
+    session_options=None,
+    provider_options=True,
+)  # fmt: skip
+FAMILIES = (
+    ONNXRUNTIME,
+    Family(
+        name="openvino",
+        distributions=("openvino",),
+        oldest="2023.1.0",
+        session_options=frozenset({"intra_op_num_threads"}),
+        provider_options=True,
+    ),
+    Family(
+        name="tract",
+        distributions=("tract",),
+        # Before it, the package reads every output as float32.
+        oldest="0.23.0",
+        session_options=frozenset({"intra_op_num_threads"}),
+    ),
+    # The reference evaluator of 1.13 does not know optionals.
+    Family(name="onnx", distributions=("onnx",), oldest="1.14.0"),
+)
+
+
+def family_of(distribution: str) -> Family | None:
+    """Return the runtimes a package belongs to, None for a package that is no runtime."""
+    return next((family for family in FAMILIES if distribution in family.distributions), None)
+
+
+def runtime_text(value: str | Mapping[str, Any]) -> str:
+    """Return the one spelling of a `runtime:` that is valid under the schema."""
+    if isinstance(value, str):
+        return value
+    return _COMMAND + canonical_bytes(value["command"]).decode()
+
+
+def spelled_out(value: object) -> object:
+    """Return a runtime's text as the config would spell it; anything else as it is.
+
+    Raises:
+        ConfigError: the text begins like a command and is none.
+    """
+    if not isinstance(value, str) or not value.startswith(_COMMAND):
+        return value
+    try:
+        words = parse_strict(value.removeprefix(_COMMAND), where="runtime")
+    except EvidenceError as error:
+        raise ConfigError(
+            f"runtime {value!r} is no command: {error.what}",
+            remedy="""write command:["PROGRAM", "ARGUMENT"]""",
+        ) from error
+    return {"command": words}
+
+
+def command_of(runtime: str) -> tuple[str, ...] | None:
+    """Return the words of a runtime that is a command, None for any other."""
+    if not runtime.startswith(_COMMAND):
+        return None
+    return tuple(json.loads(runtime.removeprefix(_COMMAND)))
+
+
+def check_options(target: "Target") -> None:
+    """Refuse options that the target's runtime would have to ignore.
+
+    Raises:
+        ConfigError: naming the options, and those that the runtime takes.
+    """
+    found = _NAME.match(target.runtime)
+    family = family_of(found[0]) if found else None
+    if family is None:
+        return
+    taken = family.session_options
+    unknown = [] if taken is None else [n for n in target.session_options if n not in taken]
+    if unknown or (target.provider_options and not family.provider_options):
+        kind, names = (
+            ("session", unknown) if unknown else ("provider", list(target.provider_options))
+        )
+        known = sorted(taken or ()) if unknown else []
+        raise ConfigError(
+            f"{family.name} has no {kind} option {', '.join(map(repr, names))}",
+            where=f"$.targets.{target.name}.{kind}_options",
+            remedy=f"it takes {', '.join(known)}" if known else f"it takes no {kind} options",
+        )

@@ -1,0 +1,1 @@
+"""Workers, one file for each runtime, and `wire.py`, which all share: they run elsewhere."""

@@ -1,0 +1,155 @@
+"""The worker for onnxruntime and its sisters with other providers, copied into any environment.
+
+It speaks the worker protocol through `wire.py` and imports only NumPy and onnxruntime.
+
+Runs on Python 3.8 and later, NumPy 1.21 and later, onnxruntime 1.16 and later.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ci_parity.run.workers import wire
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    import wire
+
+# The element types that NumPy lacks and onnxruntime takes through Python, with their numbers in
+# onnx.TensorProto.DataType.
+NUMBERS = {
+    "bfloat16": 16, "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19,
+    "float8e5m2fnuz": 20,
+}  # fmt: skip
+# onnxruntime's names for element types, where they are not NumPy's.
+ORT_NAMES = {"float": "float32", "double": "float64"}
+
+
+class OnnxRuntime(wire.Runtime):
+    """onnxruntime, whatever its distribution."""
+
+    name = "onnxruntime"
+
+    def hello(self) -> dict[str, Any]:
+        """Say which build this is and which providers are compiled in."""
+        import onnxruntime as ort
+
+        build = getattr(ort, "get_build_info", lambda: "")()
+        return {
+            "version": ort.__version__, "build": build, "providers": ort.get_available_providers(),
+        }  # fmt: skip
+
+    def open(self, request: dict[str, Any]) -> wire.Model:
+        """Create the session; its providers show one that was asked for and is missing."""
+        import onnxruntime as ort
+
+        options = session_options(ort, request.get("session_options", {}))
+        providers = [(request["provider"], request.get("provider_options", {}))]
+        session = ort.InferenceSession(request["model"], options, providers=providers)
+        session.disable_fallback()
+        return Session(session)
+
+
+class Session(wire.Model):
+    """An InferenceSession; onnxruntime itself refuses inputs that do not fit."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.providers = session.get_providers()
+        self.inputs = [port(node) for node in session.get_inputs()]
+        self.outputs = [port(node) for node in session.get_outputs()]
+        self.names = [node.name for node in session.get_outputs()]
+        self.by_value = any(
+            "bfloat16" in node.type or "float8" in node.type for node in session.get_outputs()
+        )
+
+    def prepare(self, feeds: dict[str, Any]) -> Any:
+        """Return OrtValues where an input or output has a type NumPy lacks, else the arrays."""
+        import onnxruntime as ort
+
+        if not self.by_value and not any(isinstance(v, wire.Carried) for v in feeds.values()):
+            return feeds, False
+        values = {
+            name: with_onnx_type(ort, value)
+            if isinstance(value, wire.Carried)
+            else ort.OrtValue.ortvalue_from_numpy(value)
+            for name, value in feeds.items()
+        }
+        return values, True
+
+    def infer(self, prepared: Any) -> Any:
+        """Run the session."""
+        feeds, by_value = prepared
+        if by_value:
+            return self.session.run_with_ort_values(self.names, feeds)
+        return self.session.run(self.names, feeds)
+
+    def values(self, result: Any) -> list[Any]:
+        """Return arrays, or bits where NumPy has no such type; take note of a fallback."""
+        self.providers = self.session.get_providers()
+        return [value_of(value) if hasattr(value, "element_type") else value for value in result]
+
+
+def with_onnx_type(ort: Any, value: wire.Carried) -> Any:
+    """Return an OrtValue of a type NumPy lacks."""
+    if value.dtype not in NUMBERS:
+        raise ValueError(f"onnxruntime takes no {value.dtype} through Python")
+    make = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
+    return make(value.bits, NUMBERS[value.dtype])
+
+
+def value_of(value: Any) -> Any:
+    """Return an OrtValue as an array; of an element type NumPy lacks, as its bits."""
+    import numpy as np
+
+    names = {number: dtype for dtype, number in NUMBERS.items()}
+    if value.element_type() not in names:
+        return value.numpy()
+    if value.device_name() != "cpu":
+        raise RuntimeError(f"an output is on {value.device_name()}, not on the CPU")
+    dtype = names[value.element_type()]
+    shape = list(value.shape())
+    carrier = np.dtype(wire.CARRIED[dtype])
+    size_bytes = math.prod(shape) * carrier.itemsize
+    data = ctypes.string_at(value.data_ptr(), size_bytes) if size_bytes else b""
+    return wire.Carried(dtype, np.frombuffer(data, carrier).reshape(shape))
+
+
+def port(node: Any) -> dict[str, Any]:
+    """Describe an input or output of the session."""
+    text = node.type
+    inner = text[7:-1] if text.startswith("tensor(") else ""
+    return {
+        "name": node.name, "type": text, "dtype": ORT_NAMES.get(inner, inner),
+        "shape": [d if isinstance(d, (int, str)) else None for d in (node.shape or [])],
+    }  # fmt: skip
+
+
+def session_options(ort: Any, wanted: dict[str, Any]) -> Any:
+    """Build SessionOptions from names and plain values."""
+    options = ort.SessionOptions()
+    for name, value in wanted.items():
+        if name == "graph_optimization_level":
+            options.graph_optimization_level = getattr(
+                ort.GraphOptimizationLevel, "ORT_" + value.upper()
+            )
+        elif name == "execution_mode":
+            options.execution_mode = getattr(ort.ExecutionMode, "ORT_" + value.upper())
+        elif name == "use_deterministic_compute":
+            options.use_deterministic_compute = value
+        elif name == "config_entries":
+            for key, entry in value.items():
+                options.add_session_config_entry(key, entry)
+        elif hasattr(options, name):
+            setattr(options, name, value)
+        else:
+            raise ValueError(f"unknown session option {name!r}")
+    return options
+
+
+if __name__ == "__main__":
+    wire.serve(OnnxRuntime())

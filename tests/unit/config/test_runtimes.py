@@ -1,0 +1,96 @@
+from typing import Any
+
+import pytest
+
+from ci_parity.base.errors import ConfigError
+from ci_parity.config.load import target
+from ci_parity.config.runtimes import FAMILIES, command_of, family_of, runtime_text
+
+WORDS = ("./runner", "--größe", 'a "b"', "\\", "$(HOME)", " ")
+
+
+def refusal(**value: Any) -> ConfigError:
+    """Return the error of a target that is wrong."""
+    with pytest.raises(ConfigError) as caught:
+        target("cpu", value)
+    return caught.value
+
+
+def test_a_command_is_one_text_everywhere() -> None:
+    """Whatever its words hold; the text leads back to the words."""
+    built = target("cpu", {"runtime": {"command": list(WORDS)}})
+    assert built.runtime == runtime_text({"command": list(WORDS)})
+    assert command_of(built.runtime) == WORDS
+    assert target("cpu", {"runtime": built.runtime}).runtime == built.runtime
+
+
+def test_a_command_has_one_spelling() -> None:
+    """Spaces in the JSON text make no other runtime."""
+    assert target("cpu", {"runtime": 'command: [ "a", "b" ]'}).runtime == 'command:["a","b"]'
+
+
+def test_a_requirement_is_no_command() -> None:
+    """Nor is the onnxruntime at hand."""
+    assert command_of("onnxruntime==1.32.0") is None
+    assert command_of(target("cpu", {}).runtime) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["command:", "command:runner", 'command:"runner"', "command:{}", "command:[]", "command:[1]",
+     'command:[""]', 'command:["a\\u0000"]', 'command:["a\\u202eb"]', 'command:["a\\nb"]'],
+)  # fmt: skip
+def test_a_broken_command_is_refused(text: str) -> None:
+    """No words, no list, no text, or characters that no one sees."""
+    assert refusal(runtime=text)
+
+
+def test_a_command_has_no_other_keys() -> None:
+    """A misspelt key must not be passed over."""
+    assert "shell" in refusal(runtime={"command": ["a"], "shell": True}).what
+
+
+@pytest.mark.parametrize(
+    ("runtime", "options", "said"),
+    [
+        ("openvino==2026.4.1", {"session_options": {"graph_optimization_level": "enable_all"}},
+         "openvino has no session option 'graph_optimization_level'"),
+        ("tract==0.23.9", {"session_options": {"enable_mem_pattern": False}},
+         "tract has no session option 'enable_mem_pattern'"),
+        ("tract==0.23.9", {"provider_options": {"x": "1"}}, "tract has no provider option 'x'"),
+        ("onnx==1.23.2", {"session_options": {"intra_op_num_threads": 1}},
+         "onnx has no session option 'intra_op_num_threads'"),
+    ],
+)  # fmt: skip
+def test_options_without_effect_are_refused(
+    runtime: str, options: dict[str, Any], said: str
+) -> None:
+    """Before anything is installed; the place in the config is named."""
+    error = refusal(runtime=runtime, **options)
+    assert error.what == said
+    assert error.where.startswith("$.targets.cpu.")
+    assert error.remedy.startswith("it takes ")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "options"),
+    [
+        ("openvino==2026.4.1", {"session_options": {"intra_op_num_threads": 1},
+                                "provider_options": {"INFERENCE_PRECISION_HINT": "bf16"}}),
+        ("tract==0.23.9", {"session_options": {"intra_op_num_threads": 1}}),
+        ("onnxruntime-gpu==1.32.0", {"session_options": {"execution_mode": "parallel"}}),
+        ("current", {"session_options": {"graph_optimization_level": "disable_all"}}),
+        ('command:["onnx"]', {"session_options": {"execution_mode": "parallel"}}),
+    ],
+)  # fmt: skip
+def test_options_with_an_effect_are_taken(runtime: str, options: dict[str, Any]) -> None:
+    """Those of the runtime; a command decides for itself."""
+    assert target("cpu", {"runtime": runtime, **options}).runtime == runtime
+
+
+def test_a_package_belongs_to_one_family() -> None:
+    """By its whole name."""
+    names = [name for family in FAMILIES for name in family.distributions]
+    assert len(set(names)) == len(names)
+    assert family_of("onnxruntime-gpu") == family_of("onnxruntime")
+    assert family_of("openvino-dev") is None
