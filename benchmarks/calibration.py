@@ -127,10 +127,11 @@ def report(found: Sequence[Comparison], costs: Sequence[Cost]) -> None:
     say(f"limits: whole {GROUP_LIMIT:g} (steps {STEP_LIMIT:g}), element {ELEMENT_LIMIT:g}")
     say(f"floors: {IN_FORCE}")
     models = list(dict.fromkeys(c.subject for c in found if not c.kind.startswith("corpus")))
-    by_model(found, models)
-    distributions(found)
-    by_limit(found)
-    by_setting(found)
+    if models:
+        by_model(found, models)
+        distributions(found)
+        by_limit(found)
+        by_setting(found)
     against_peers(found)
     corpus(found)
     table(

@@ -5,6 +5,7 @@ the number of seeds and the grain in force and at others.
 """
 
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,10 +47,14 @@ IN_FORCE = Setting(seeds=8, grain=noise.GRAIN_ULP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """The worst of all outputs, in parts of the limits; `inf` where a NaN or infinity was lost."""
+    """The worst of all outputs, in parts of the limits; `inf` where a NaN or infinity was lost.
+
+    `noise` is the largest floor of those that differ, relative to its output's scale.
+    """
 
     whole: float = 0.0
     element: float = 0.0
+    noise: float = 0.0
 
     @property
     def used(self) -> float:
@@ -118,7 +123,7 @@ class Judge:
         )  # fmt: skip
 
     def _score(self, baseline: Observation, candidate: Observation, setting: Setting) -> Score:
-        whole = element = 0.0
+        whole = element = loudest = 0.0
         for case, path, left, right in _pairs(baseline, candidate):
             if element_type(left) != element_type(right) or left.shape != right.shape:
                 continue
@@ -132,7 +137,8 @@ class Judge:
             lost = np.inf if measured.nonfinite else 0.0
             whole = max(whole, lost, score.group / score.group_limit)
             element = max(element, score.element / score.element_limit)
-        return Score(whole=whole, element=element)
+            loudest = max(loudest, score.noise)
+        return Score(whole=whole, element=element, noise=loudest)
 
     def _tolerated(
         self, baseline: Observation, case: str, path: str, left: Any,  # noqa: ANN401 - an array
@@ -231,7 +237,7 @@ def _polygraphy(before: Arrays, after: Arrays) -> bool:
 
     G_LOGGER.module_severity = G_LOGGER.CRITICAL
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             found = CompareFunc.simple()(
                 *(IterationResult(outputs=dict(side)) for side in (before, after))
             )

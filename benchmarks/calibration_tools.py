@@ -14,7 +14,7 @@ from typing import Any
 # The versions that the corpus was observed with, and what they run on.
 PACKAGES: Mapping[str, Sequence[str]] = {
     "onnxscript.rewrite 0.7.0": ("onnxscript==0.7.0", "onnx-ir==1.1.0", "onnx==1.23.2"),
-    "onnxsim 0.6.5": ("onnxsim==0.6.5", "onnx==1.19.1"),
+    "onnxsim 0.6.5": ("onnxsim==0.6.5", "onnx==1.19.1", "onnxruntime==1.19.2", "rich"),
     "onnxoptimizer 0.4.2": ("onnxoptimizer==0.4.2", "onnx==1.19.1"),
     "onnx.version_converter 1.23.2": ("onnx==1.23.2",),
     "ort.quantize_static 1.19.2": ("onnxruntime==1.19.2", "onnx==1.16.2", "sympy", "numpy<2"),

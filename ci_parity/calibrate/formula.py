@@ -45,23 +45,32 @@ _FIRST_WITH_WHERE = 9
 _FIRST_WITH_AXES_INPUT = 18
 
 
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise that a tensor gets.
+
+    `precision` is one coarser than its own, `None` for its own. `step` is the name of the
+    quantization step it is rounded to next, empty where that follows from the largest magnitude,
+    `None` where it is not rounded to steps. `axes` are those along which elements share the step of
+    even noise, all where there are none.
+    """
+
+    precision: Precision | None = None
+    step: str | None = None
+    axes: tuple[int, ...] = ()
+
+
 @dataclass(slots=True)
 class Writer:
     """Writes the nodes of the noise, with names of its own.
 
-    `precision` is the coarser one asked for, `grid` says that multiples of it stay.
+    `grid` says that multiples of the grid stay.
     """
 
     prefix: str
     opset: int
-    precision: Precision | None
     grid: bool
     count: int = 0
-
-    @property
-    def even(self) -> bool:
-        """Whether the noise is evenly spaced."""
-        return self.precision is not None and self.precision.even
 
     def name(self) -> str:
         """Return a tensor name that nobody has."""
@@ -91,20 +100,8 @@ class Writer:
     def _constant(self, name: str) -> str:
         return f"{self.prefix}_{name}"
 
-    def noise(
-        self, clean: str, noisy: str, kind: Precision, step: str | None = None,
-        axes: Sequence[int] = (),
-    ) -> list["NodeProto"]:  # fmt: skip
-        """Return the nodes that compute `noisy` from `clean`, a tensor of one element type.
-
-        Args:
-            clean: the tensor to perturb.
-            noisy: the name of the perturbed one.
-            kind: its element type.
-            step: the name of the quantization step it is rounded to next, empty where that follows
-                from the largest magnitude, `None` for tensors that are not rounded to steps.
-            axes: for even noise, the axes along which elements share a step; all of them if empty.
-        """
+    def noise(self, clean: str, noisy: str, kind: Precision, how: "Noise") -> list["NodeProto"]:
+        """Return the nodes that compute `noisy` from `clean`, a tensor of one element type."""
         from onnx import TensorProto
 
         nodes: list[NodeProto] = []
@@ -116,10 +113,7 @@ class Writer:
         magnitude = op("Min", op("Abs", x), c(high))
         turns = op("Mul", op("Log", op("Max", magnitude, c("tiny"))), SEED)
         part = op("Sub", op("Sub", turns, op("Floor", turns)), c("half"))
-        if self.even:
-            size = self._even_size(magnitude, axes, op)
-        else:
-            size = self._size(magnitude, kind, step, op)
+        size = self._size(magnitude, kind, how, op)
         delta = op("Mul", size, part)
         match kind:
             case Precision.FLOAT32:
@@ -130,19 +124,21 @@ class Writer:
                 op("Cast", op("Add", x, delta), out=noisy, to=element)
         return nodes
 
-    def _size(self, magnitude: str, kind: Precision, step: str | None, op: "_Chain") -> str:
+    def _size(self, magnitude: str, kind: Precision, how: "Noise", op: "_Chain") -> str:
         """Return the width of the noise on each element, twice the largest deviation."""
         from onnx import TensorProto
 
         c = self._constant
-        if step is not None:
-            if step:
-                least = op("ReduceMin", op("Cast", step, to=TensorProto.FLOAT), keepdims=0)
+        asked = how.precision
+        if asked is not None and asked.even:
+            return op("Mul", self._even_scale(magnitude, how.axes, op), c(f"u_{asked.value}"))
+        if how.step is not None:
+            if how.step:
+                least = op("ReduceMin", op("Cast", how.step, to=TensorProto.FLOAT), keepdims=0)
                 spacing = op("Mul", least, c("tie"))
             else:
                 spacing = op("Mul", op("ReduceMax", magnitude, keepdims=0), c("levels"))
             return op("Mul", self._off_grid(magnitude, kind, op), spacing)
-        asked = self.precision
         coarser = asked if asked is not None and asked.roundoff > kind.roundoff else kind
         size = op("Mul", magnitude, c(f"u_{coarser.value}"))
         return op("Mul", size, self._off_grid(magnitude, kind, op)) if self.grid else size
@@ -155,13 +151,12 @@ class Writer:
         off = op("Max", op("Sub", scaled, op("Floor", scaled)), beyond)
         return self._sign(off, op)
 
-    def _even_size(self, magnitude: str, axes: Sequence[int], op: "_Chain") -> str:
-        """Return half a step of the largest magnitude, twice, where an element is not 0.
+    def _even_scale(self, magnitude: str, axes: Sequence[int], op: "_Chain") -> str:
+        """Return the largest magnitude where an element is not 0, else 0.
 
         A sentinel sets no scale: what is quantized has none.
         """
         c = self._constant
-        assert self.precision is not None
         present = self._sign(magnitude, op)
         if self.opset >= _FIRST_WITH_WHERE:
             magnitude = op("Where", op("IsNaN", magnitude), c("zero"), magnitude)
@@ -175,7 +170,7 @@ class Writer:
             alone = op("Mul", above, self._sign(rest, op))
             others = op("Mul", largest, op("Sub", c("one"), alone))
             scale = op("Add", op("Mul", rest, alone), others)
-        return op("Mul", op("Mul", scale, present), c(f"u_{self.precision.value}"))
+        return op("Mul", scale, present)
 
     def _largest(self, magnitude: str, axes: Sequence[int], op: "_Chain") -> str:
         """Return the largest element, along some axes, which stay, or of all."""

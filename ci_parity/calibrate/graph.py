@@ -12,9 +12,10 @@ of 1/256 below 4096 stay too (1/4 below 2048 in float16, 1 below 256 in bfloat16
 simple fractions are exact in every runtime, and must not move across a step; before a
 QuantizeLinear the others move by a sixteenth of its step.
 
-Where quantization is the precision asked for, the noise is evenly spaced, and stands where
-quantizers round: on the operands and results of matrix operators, one step of the tensor's largest
-magnitude, for constant weights of each output channel's.
+u is that of a tensor's own type, or of a coarser precision that the other side computes in. TF32
+and 8-bit floats round the operands of matrix operators alone. Where quantization is asked for, the
+noise is evenly spaced, and stands where quantizers round: on operands and results of matrix
+operators, one step of the tensor's largest magnitude, for constant weights of each output channel's.
 
 `formula` has the nodes of the noise; nothing is run here.
 """
@@ -24,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ci_parity.calibrate import operators
-from ci_parity.calibrate.formula import KINDS, SEED, Writer
+from ci_parity.calibrate.formula import KINDS, SEED, Noise, Writer
 from ci_parity.calibrate.types import element_types
 from ci_parity.records.noise import Precision
 
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 FIRST_OPSET = 8
 _OPSET_OF_NOISE = 13
+# Here matrix operators round their operands to the precision asked for, nothing else is: tensor
+# cores do that to float32 in TF32, quantizers to 8-bit floats.
+_OF_OPERANDS = frozenset({Precision.TF32, Precision.FLOAT8})
 
 
 def perturb(
@@ -58,12 +62,12 @@ def perturb(
         raise ValueError(f"the graph has a tensor called {SEED}: the noise needs that name")
     types = element_types(model) if types is None else types
     writer = Writer(
-        prefix=_unused_prefix(names), opset=_opset(model), precision=precision,
-        grid=_steps(model.graph, types),
-    )  # fmt: skip
-    scope = _Scope(
-        types=types, fixed=_names_of(model.graph.input), outputs=_names_of(model.graph.output)
+        prefix=_unused_prefix(names), opset=_opset(model), grid=_steps(model.graph, types)
     )
+    scope = _Scope(
+        types=types, asked=precision, fixed=_names_of(model.graph.input),
+        outputs=_names_of(model.graph.output),
+    )  # fmt: skip
     _rewrite(model.graph, writer, scope)
     if not writer.count:
         return False
@@ -92,21 +96,27 @@ def _opset(model: "ModelProto") -> int:
 class _Scope:
     """What is known in one graph.
 
-    Element types by tensor, the names of inputs and weights that do not change while it runs, the
-    ranks of weights, the names of the model's outputs among its tensors, the noisy copies made,
-    the tensors that carry noise already, those of them that need no more, the nodes that must stand
-    before the next one, and the graph around this one.
+    Element types by tensor, the coarser precision asked for, the names of inputs and weights that
+    do not change while it runs, the ranks of weights, the names of the model's outputs among its
+    tensors, the noisy copies made, the tensors that carry noise already, those of them that need no
+    more, the nodes that must stand before the next one, and the graph around this one.
     """
 
     types: Mapping[str, str]
+    asked: Precision | None
     fixed: frozenset[str] = frozenset()
     ranks: dict[str, int] = field(default_factory=dict)
     outputs: frozenset[str] = frozenset()
-    copies: dict[tuple[str, str | None], str] = field(default_factory=dict)
+    copies: dict[tuple[str, Noise], str] = field(default_factory=dict)
     carrying: set[str] = field(default_factory=set)
     rounded: set[str] = field(default_factory=set)
     ahead: "list[NodeProto]" = field(default_factory=list)
     outer: "_Scope | None" = None
+
+    @property
+    def even(self) -> bool:
+        """Whether the noise is evenly spaced."""
+        return self.asked is not None and self.asked.even
 
     def kind(self, tensor: str) -> Precision | None:
         """Return the precision of a float tensor's own type, None for any other."""
@@ -131,7 +141,8 @@ def _rewrite(graph: "GraphProto", writer: Writer, scope: _Scope) -> None:
     for node in graph.node:
         for inner in _subgraphs(node):
             carrying = scope.carrying | _arriving(node, inner, scope)
-            _rewrite(inner, writer, _Scope(types=scope.types, carrying=carrying, outer=scope))
+            within = _Scope(types=scope.types, asked=scope.asked, carrying=carrying, outer=scope)
+            _rewrite(inner, writer, within)
             if carrying.intersection(_names(inner)):
                 scope.carry(node.output)
         added = _perturb_node(node, writer, scope)
@@ -171,18 +182,15 @@ def _arriving(node: "NodeProto", inner: "GraphProto", scope: _Scope) -> set[str]
 def _perturb_node(node: "NodeProto", writer: Writer, scope: _Scope) -> "list[NodeProto]":
     """Put noise on a node's operands, and return the nodes that put it on its results."""
     carries = bool(scope.carrying.intersection(node.input))
-    for index, step in _operands(node, writer, scope, carries=carries):
+    for index, how in list(_operands(node, scope, carries=carries)):
         kind = scope.kind(node.input[index])
         if kind is not None:
             carries = True
-            node.input[index] = _copy(node, index, kind, step, writer, scope)
-    last = not scope.outputs.isdisjoint(node.output)
-    if writer.even:
-        wanted = node.op_type in operators.MATRIX or (last and not carries)
-    else:
-        wanted = not _exact(node) or (writer.precision is not None and last and not carries)
+            node.input[index] = _copy(node.input[index], kind, how, writer, scope)
+    wanted = _rounds(node, scope, carries=carries)
     if carries and node.op_type not in operators.SHAPES:
         scope.carry(node.output)
+    how = Noise(None if scope.asked in _OF_OPERANDS else scope.asked)
     added: list[NodeProto] = []
     for index, tensor in enumerate(list(node.output) if wanted else []):
         kind = scope.kind(tensor)
@@ -190,52 +198,61 @@ def _perturb_node(node: "NodeProto", writer: Writer, scope: _Scope) -> "list[Nod
             node.output[index] = writer.name()
             scope.carry([tensor])
             scope.rounded.add(tensor)
-            added += writer.noise(node.output[index], tensor, kind)
+            added += writer.noise(node.output[index], tensor, kind, how)
     return added
 
 
-def _operands(
-    node: "NodeProto", writer: Writer, scope: _Scope, *, carries: bool
-) -> Iterator[tuple[int, str | None]]:
-    """Yield the positions of the operands to perturb, each with the step it is rounded to next.
-
-    The step is the name of a tensor, empty where it follows from the largest magnitude, `None` for
-    operands that are not rounded to steps.
-    """
-    if writer.even:
-        count = min(operators.MATRIX.get(node.op_type, 0), len(node.input))
-        yield from ((i, None) for i in range(count) if node.input[i] not in scope.rounded)
+def _operands(node: "NodeProto", scope: _Scope, *, carries: bool) -> Iterator[tuple[int, Noise]]:
+    """Yield the positions of the operands to perturb, each with its noise."""
+    count = min(operators.MATRIX.get(node.op_type, 0), len(node.input))
+    if scope.even:
+        for index in range(count):
+            if node.input[index] not in scope.rounded:
+                yield index, Noise(scope.asked, axes=_sharing(node, index, scope))
     elif node.op_type in operators.QUANTIZING and node.input:
-        yield 0, node.input[1] if node.op_type == "QuantizeLinear" else ""
-    elif node.op_type in operators.SUMMING and not carries:
+        yield 0, Noise(step=node.input[1] if node.op_type == "QuantizeLinear" else "")
+    elif carries and scope.asked in _OF_OPERANDS:
+        noisy = (i for i in range(count) if node.input[i] in scope.carrying)
+        yield from ((i, Noise(scope.asked)) for i in noisy)
+    elif not carries and node.op_type in operators.SUMMING:
+        how = Noise(scope.asked if count or scope.asked not in _OF_OPERANDS else None)
         fixed = (i for i, tensor in enumerate(node.input) if scope.home(tensor) is not None)
-        yield from ((i, None) for i in fixed)
+        yield from ((i, how) for i in fixed)
 
 
-def _copy(
-    node: "NodeProto", index: int, kind: Precision, step: str | None, writer: Writer, scope: _Scope
-) -> str:
-    """Return the noisy copy of an operand, made where it is constant, or here."""
-    tensor = node.input[index]
-    place = scope.home(tensor) or scope
-    key = (tensor, step)
-    if step:  # what it is rounded to may be known only here
-        place = scope
+def _rounds(node: "NodeProto", scope: _Scope, *, carries: bool) -> bool:
+    """Whether a node's results are rounded.
+
+    In a coarser precision, outputs are that come unchanged from inputs or weights.
+    """
+    unrounded = not carries and not scope.outputs.isdisjoint(node.output)
+    if scope.even:
+        return node.op_type in operators.MATRIX or unrounded
+    coarse = scope.asked is not None and scope.asked not in _OF_OPERANDS
+    return not _exact(node) or (coarse and unrounded)
+
+
+def _copy(tensor: str, kind: Precision, how: Noise, writer: Writer, scope: _Scope) -> str:
+    """Return the noisy copy of an operand, made once where it is constant, or here."""
+    # What it is rounded to next may be known only here.
+    place = scope if how.step else scope.home(tensor) or scope
+    key = (tensor, how)
     if key not in place.copies:
         place.copies[key] = writer.name()
-        axes = _sharing(node, index, place.ranks.get(tensor, 0)) if writer.even else []
-        place.ahead += writer.noise(tensor, place.copies[key], kind, step, axes)
+        place.ahead += writer.noise(tensor, place.copies[key], kind, how)
     return place.copies[key]
 
 
-def _sharing(node: "NodeProto", index: int, rank: int) -> list[int]:
-    """Return the axes of a weight along which elements share a quantization step; [] for all."""
-    if index != 1 or rank < 2:
-        return []
+def _sharing(node: "NodeProto", index: int, scope: _Scope) -> tuple[int, ...]:
+    """Return the axes of a weight along which elements share a quantization step; () for all."""
+    home = scope.home(node.input[index])
+    rank = home.ranks.get(node.input[index], 0) if home is not None else 0
     transposed = any(a.name == "transB" and a.i for a in node.attribute)
-    channel = {"Conv": 0, "ConvTranspose": 1, "MatMul": rank - 1, "Gemm": 0 if transposed else 1}
-    own = channel.get(node.op_type)
-    return [axis for axis in range(rank) if axis != own] if own is not None else []
+    channels = {"Conv": 0, "ConvTranspose": 1, "MatMul": rank - 1, "Gemm": 0 if transposed else 1}
+    own = channels.get(node.op_type)
+    if index != 1 or rank < 2 or own is None:
+        return ()
+    return tuple(axis for axis in range(rank) if axis != own)
 
 
 def _steps(graph: "GraphProto", types: Mapping[str, str]) -> bool:

@@ -96,8 +96,15 @@ def spread_inputs(words: Sequence[str]) -> list[str]:
     metavar="NAME=SIZE",
     help="Size of a symbolic dimension of generated inputs.",
 )
-@click.option("--rtol", type=float, help="Relative tolerance of floats, instead of the ladder.")
-@click.option("--atol", type=float, help="Absolute tolerance of floats, instead of the ladder.")
+@click.option(
+    "--tolerance",
+    type=click.Choice(["calibrated", "ladder"]),
+    default="calibrated",
+    show_default=True,
+    help="Limits measured on the model's own rounding noise, or fixed ones by compute precision.",
+)
+@click.option("--rtol", type=float, help="Relative tolerance of floats, instead of these.")
+@click.option("--atol", type=float, help="Absolute tolerance of floats, instead of these.")
 @click.option(
     "--repeat",
     type=int,
@@ -201,7 +208,7 @@ def _policy(given: dict[str, Any]) -> Any:  # noqa: ANN401 - a Policy, imported 
         latency |= {"max_regression": limit, "enforce": True}
     raw = {"repeat": given["repeat"], "timeout_s": given["timeout"], "latency": latency}
     tolerance = {name: given[name] for name in ("rtol", "atol") if given[name] is not None}
-    return load.policy(raw | ({"tolerance": tolerance} if tolerance else {}))
+    return load.policy(raw | {"tolerance": tolerance or given["tolerance"]})
 
 
 def _dims(words: Sequence[str]) -> dict[str, int]:

@@ -189,7 +189,7 @@ def _floats(subject: Subject, tolerated: Tolerated, b: "Array", c: "Array") -> O
         p99_abs=_finite(m.p99_abs), p999_abs=_finite(m.p999_abs), bias=_finite(m.bias),
         sqnr_db=m.sqnr_db, cosine=m.cosine, nonfinite=m.nonfinite, excess=_finite(m.excess),
         rms_excess=_finite(m.rms_excess),
-        limit=settled.limit, required=settled.required, rule=settled.rule,
+        limit=settled.limit, required=settled.required, unit=settled.unit, rule=settled.rule,
         **_worst(m.worst, b, c),
     )  # fmt: skip
 
@@ -227,6 +227,7 @@ def _finding(comparison: OutputComparison) -> Finding:
         measured=comparison.required,
         limit=comparison.limit,
         required=comparison.required,
+        unit=comparison.unit,
         remedy=_remedy(comparison.outcome),
     )
 

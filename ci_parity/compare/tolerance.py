@@ -52,7 +52,7 @@ _UNJUDGEABLE = 0.25
 class Settled:
     """What a tolerance makes of a comparison.
 
-    `limit` and `required` share a unit; `required` is the limit that would just have passed, None
+    `limit` and `required` share a `unit`, empty for tolerances; `required` is the limit that would just have passed, None
     where none would. `rule` says both in words.
     """
 
@@ -60,6 +60,7 @@ class Settled:
     limit: float
     required: float | None
     rule: str
+    unit: str = ""
 
 
 class Tolerated(Protocol):
@@ -158,6 +159,7 @@ class Calibrated:
             outcome=outcome,
             limit=score.group_limit if whole else score.element_limit,
             required=None if lost else required,
+            unit="x noise",
             rule=f"calibrated: {score.group:.3g} x noise as a whole, allowed "
             f"{score.group_limit:.3g}; worst element {score.element:.3g} x, allowed "
             f"{score.element_limit:.3g}; noise {score.noise:.2g} of scale, {self.measured_at}",

@@ -199,7 +199,10 @@ def _closest(error: "ValidationError") -> list["ValidationError"]:
     fitting = [
         found
         for found in alternatives.values()
-        if all(inner.relative_path or inner.validator not in {"const", "type"} for inner in found)
+        if all(
+            inner.relative_path or inner.validator not in {"const", "enum", "type"}
+            for inner in found
+        )
     ]
     return (fitting or list(alternatives.values()))[0]
 

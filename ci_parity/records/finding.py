@@ -25,7 +25,7 @@ class Finding:
     """One judged fact.
 
     `id` is stable (`output.values`, `case.crash` …). `measured`, `limit` and `required` share one
-    unit; `required` is the limit that would have been needed. An `advisory` finding is shown as a
+    `unit`, such as `x noise`, empty where the evidence says it; `required` is the limit that would have been needed. An `advisory` finding is shown as a
     warning and never changes the outcome of a run.
     """
 
@@ -36,6 +36,7 @@ class Finding:
     measured: float | None = None
     limit: float | None = None
     required: float | None = None
+    unit: str = ""
     remedy: str = ""
     advisory: bool = False
 
@@ -46,7 +47,7 @@ class OutputComparison:
 
     `limit` and `required` are the tolerance's leading number (`rtol`, or `atol` where `rtol` is 0):
     the one that was applied and the one that would just have passed, the other number scaled with
-    it. `worst_index` is the element that used most of its limit, with both of its values. The other
+    it. On a calibrated tolerance they are noise floors, and `unit` is `x noise`. `worst_index` is the element that used most of its limit, with both of its values. The other
     figures are those of `compare.metrics`; `excess` and `rms_excess` are parts of what was allowed.
     """
 
@@ -73,6 +74,7 @@ class OutputComparison:
     rms_excess: float | None = None
     limit: float | None = None
     required: float | None = None
+    unit: str = ""
     rule: str = ""
     worst_index: tuple[int, ...] | None = None
     worst_baseline: str = ""

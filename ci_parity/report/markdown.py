@@ -15,6 +15,7 @@ from ci_parity.report.words import (
     failures,
     headline,
     latency_words,
+    measure,
     number,
     warnings,
     was_skipped,
@@ -113,7 +114,7 @@ def _worst(worst: OutputComparison | None) -> tuple[str, str, str]:
     if worst is None:
         return "", number(None), number(None)
     where = f"{code(worst.subject.output)} in {code(worst.subject.case)}"
-    return where, number(worst.required), number(worst.limit)
+    return where, number(worst.required), measure(worst.limit, worst.unit)
 
 
 def _causes(verdict: Verdict) -> str:
@@ -145,7 +146,7 @@ def _problems(verdict: Verdict, shown: int) -> Iterator[str]:
 def _findings(findings: Sequence[Finding]) -> str:
     rows = [
         (ICONS[f.outcome] if not f.advisory else "⚠️", code(f.id), _place(f), number(f.required),
-         number(f.limit), prose(f.evidence))
+         measure(f.limit, f.unit), prose(f.evidence))
         for f in findings
     ]  # fmt: skip
     return _table(("", "check", "where", "needed", "limit", "evidence"), rows)
@@ -178,7 +179,7 @@ def _outputs(outputs: Sequence[OutputComparison]) -> str:
     rows = [
         (ICONS[o.outcome], code(str(o.subject)), code(f"{o.dtype}{list(o.shape)}"),
          number(o.max_abs), number(o.max_rel), number(o.max_ulp), number(o.required),
-         number(o.limit))
+         measure(o.limit, o.unit))
         for o in outputs[:_SHOWN_OUTPUTS]
     ]  # fmt: skip
     heads = ("", "output", "type", "max abs", "max rel", "max ULP", "needed", "limit")

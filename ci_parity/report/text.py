@@ -10,6 +10,7 @@ from ci_parity.report.words import (
     failures,
     headline,
     latency_words,
+    measure,
     number,
     warnings,
     was_skipped,
@@ -70,7 +71,7 @@ def _rows(verdict: Verdict) -> Iterator[str]:
         if row.worst is not None:
             name = f"{row.worst.subject.case}/{row.worst.subject.output}"
             worst = f"; worst {name}: needed {number(row.worst.required)}"
-            worst += f" of {number(row.worst.limit)}"
+            worst += f" of {measure(row.worst.limit, row.worst.unit)}"
         cases = f"{row.cases} of {row.cases_expected} {'runs' if row.alone else 'cases'}"
         mark = "same" if was_skipped(row) else _MARKS[row.outcome]
         inherits = f"; inherits from {row.inherits}" if row.inherits else ""

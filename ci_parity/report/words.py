@@ -80,6 +80,12 @@ def number(value: float | None) -> str:
     return f"{value:.3g}" if math.isfinite(value) else str(value)
 
 
+def measure(value: float | None, unit: str) -> str:
+    """Return a number with its unit, such as `4.09 × noise`."""
+    sign = unit.replace("x ", "× ", 1)
+    return f"{number(value)} {sign}" if unit and value is not None else number(value)
+
+
 def _excess(finding: Finding) -> float:
     if finding.required is None or not finding.limit:
         return math.inf

@@ -41,7 +41,7 @@ def advise(
         return ()
     found = compare_ranking(baseline, candidate, ARGMAX, leeway)
     flips = found.flips + found.near
-    evidence = "; ".join(ranking_words(found, ARGMAX, labels))
+    evidence = "; ".join(ranking_words(found, ARGMAX, leeway, labels))
     if flips:
         finding = decided(
             "argmax", comparison.subject, Outcome.FAIL, evidence, measured=float(flips), limit=0.0,

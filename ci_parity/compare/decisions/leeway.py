@@ -62,6 +62,12 @@ class Leeway:
             start = end
         return self._added(absolute.reshape(flat.shape), values)
 
+    def one(self, flat: int, value: float) -> float:
+        """Return what one element may differ by."""
+        import numpy as np
+
+        return float(self.at(np.array([flat]), np.array([value]))[0])
+
     def anywhere(self, values: "Floats") -> "Floats":
         """Return the most that elements of these sizes may differ by at any place of the output."""
         import numpy as np

@@ -232,7 +232,7 @@ def judge_top_k(
 ) -> Finding:  # fmt: skip
     """Judge the highest classes of two outputs of one shape."""
     found = compare_ranking(baseline, candidate, policy, leeway)
-    words = ranking_words(found, policy, labels)
+    words = ranking_words(found, policy, leeway, labels)
     if found.lost:
         assert found.first_lost is not None
         where = found.rows.name(found.first_lost)
@@ -249,9 +249,9 @@ def judge_top_k(
     )  # fmt: skip
 
 
-def ranking_words(found: Ranking, policy: TopK, labels: Sequence[str]) -> list[str]:
+def ranking_words(found: Ranking, policy: TopK, leeway: Leeway, labels: Sequence[str]) -> list[str]:
     """Return what changed and what held, a phrase each."""
-    return [*_flip_words(found, policy, labels), *_agreement(found, policy, labels)]
+    return [*_flip_words(found, policy, labels), *_agreement(found, policy, leeway, labels)]
 
 
 def _flip_words(found: Ranking, policy: TopK, labels: Sequence[str]) -> list[str]:
@@ -287,7 +287,7 @@ def _classes(numbers: Sequence[int], labels: Sequence[str]) -> str:
     return bounded(shown, 240) + (", …" if len(numbers) > _SHOWN_CLASSES else "")
 
 
-def _agreement(found: Ranking, policy: TopK, labels: Sequence[str]) -> list[str]:
+def _agreement(found: Ranking, policy: TopK, leeway: Leeway, labels: Sequence[str]) -> list[str]:
     """Return what held, and how far the scores moved all the same."""
     if not found.rows.count:
         return ["no row on either side"]
@@ -297,9 +297,11 @@ def _agreement(found: Ranking, policy: TopK, labels: Sequence[str]) -> list[str]
     if found.move is None:
         return [*words, "no score moved"] if words else []
     move = found.move
+    allowed = leeway.one(found.rows.position(move.row, move.label), move.before)
     moved = (
         f"score moved by up to {move.size:.3g}: {found.rows.name(move.row)}, class "
-        f"{class_name(move.label, labels)}, {move.before:.4g} to {move.after:.4g}"
+        f"{class_name(move.label, labels)}, {move.before:.4g} to {move.after:.4g}, tolerance "
+        f"there {allowed:.3g}"
     )
     return [*words, moved]
 

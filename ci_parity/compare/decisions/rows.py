@@ -64,6 +64,11 @@ class Rows:
         flat: Integers = (rows // inner * self.classes + classes) * inner + rows % inner
         return flat
 
+    def position(self, row: int, label: int) -> int:
+        """Return the flat position, in the output, of one element."""
+        inner = max(self.cube.shape[2], 1)
+        return int((row // inner * self.classes + label) * inner + row % inner)
+
     def values(self, rows: "Integers", classes: "Integers") -> "Floats":
         """Return the elements at rows and classes, shapes that broadcast, in float64."""
         inner = max(self.cube.shape[2], 1)

@@ -61,7 +61,7 @@ def judge_threshold(
     """
     found = compare_threshold(baseline, candidate, policy, leeway)
     place = _Place(baseline.shape, policy.axis, labels)
-    words = [*_flip_words(found, policy, place), *_agreement(found, place)]
+    words = [*_flip_words(found, policy, place), *_agreement(found, place, leeway)]
     if found.lost:
         assert found.first_lost is not None
         where = place.name(found.first_lost)
@@ -160,7 +160,7 @@ def _flip_words(found: Crossings, policy: Threshold, place: _Place) -> list[str]
     return words
 
 
-def _agreement(found: Crossings, place: _Place) -> list[str]:
+def _agreement(found: Crossings, place: _Place, leeway: Leeway) -> list[str]:
     if not found.elements:
         return ["no element on either side"]
     same = found.elements - found.flips - found.near - found.nan_before - found.lost
@@ -172,6 +172,7 @@ def _agreement(found: Crossings, place: _Place) -> list[str]:
     moved = found.moved
     said = (
         f"score moved by up to {abs(moved.after - moved.before):.3g} at "
-        f"{place.name(moved.position)}: {moved.before:.4g} to {moved.after:.4g}"
+        f"{place.name(moved.position)}: {moved.before:.4g} to {moved.after:.4g}, tolerance there "
+        f"{leeway.one(moved.position, moved.before):.3g}"
     )
     return [*words, said]

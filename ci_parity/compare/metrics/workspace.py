@@ -36,7 +36,8 @@ class Workspace:
     as 0 where one is not finite: there `lost` is true, and `odd` where they then disagree; None is
     for nowhere.
 
-    A `narrow` one works in float32; where its methods return False, the block needs a wide one.
+    A `narrow` one works in float32; a block for which its methods return False or None needs a wide
+    one.
     """
 
     def __init__(self, dtype: "np.dtype[Any]", size: int, *, narrow: bool) -> None:

@@ -187,6 +187,11 @@ def test_a_label_that_stays_shows_how_far_its_score_moved() -> None:
     assert found.outcome is Outcome.PASS
     assert "label agrees in 2 of 2 rows" in found.evidence
     assert "score moved by up to 0.35: row 1, class 0, 0.6 to 0.95" in found.evidence
+    assert found.evidence.endswith(", tolerance there 0")
+    loose = judged(
+        {"top_k": {}}, [[0.9, 0.1], [0.6, 0.4]], [[0.9, 0.1], [0.95, 0.05]], within(0.25)
+    )
+    assert loose.evidence.endswith(", tolerance there 0.25")
 
 
 def test_equal_outputs_say_so() -> None:

@@ -32,6 +32,8 @@ def test_rows_are_what_moving_the_axis_last_gives(
         numbers, classes = np.nonzero(expected >= 0)
         assert np.array_equal(rows.values(numbers, classes), expected.reshape(-1))
         assert np.array_equal(array.reshape(-1)[rows.flat(numbers, classes)], expected.reshape(-1))
+        places = [rows.position(int(n), int(c)) for n, c in zip(numbers, classes, strict=True)]
+        assert places == rows.flat(numbers, classes).tolist()
 
 
 @pytest.mark.parametrize("shape", [(5, 3, 700), (1, 3, 2000), (900, 3), (3, 4, 5, 60)])

@@ -67,7 +67,7 @@ def test_a_score_that_moves_on_its_side_passes_and_is_shown() -> None:
     found = judged({"threshold": {"at": 0.5}}, [0.51, 0.1], [0.99, 0.1])
     assert (found.outcome, found.measured) == (Outcome.PASS, 0.0)
     assert "decision agrees for 2 of 2 elements" in found.evidence
-    assert "score moved by up to 0.48 at [0]: 0.51 to 0.99" in found.evidence
+    assert "score moved by up to 0.48 at [0]: 0.51 to 0.99, tolerance there 0" in found.evidence
 
 
 def test_near_ties_are_shown_or_fail() -> None:
