@@ -5,15 +5,18 @@ the floor of one that is right. Elements that are not finite in some run have no
 elements of the baseline or candidate are not finite is for `compare` to judge.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ci_parity.records.arrays import flatten
 from ci_parity.records.noise import CaseFloors, OutputFloor, group_axis
 from ci_parity.records.values import ValueRecord, element_type, read_value
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     import numpy.typing as npt
 
@@ -21,12 +24,16 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
 
 _LARGEST = 3e38
+_BLOCK = 1 << 18
 
 
 def case_floors(
     case: str, runs: Sequence[Sequence[ValueRecord]], source: Path, folder: Path, stem: str
 ) -> CaseFloors:
     """Measure the floors of one case and write them to files in `folder`.
+
+    Outputs that are no floats have none, nor have those that come and go or change their shape from
+    run to run.
 
     Args:
         case: its name.
@@ -37,87 +44,67 @@ def case_floors(
     """
     if len(runs) < 2:
         return CaseFloors(case=case, failure="fewer than two perturbed runs ended")
-    floors = []
-    for number, (name, first) in enumerate(_arrays(runs[0], source).items()):
-        floor = _floor(name, first, runs, source)
-        if floor is None:
-            continue
-        spread, axis, peaks = floor
-        file = f"{stem}_n{number}.f32"
-        spread.astype("<f4").tofile(folder / file)
-        floors.append(
-            OutputFloor(output=name, shape=first.shape, file=file, axis=axis, peaks=peaks)
-        )
+    floors: list[OutputFloor] = []
+    for record in runs[0]:
+        found = [_arrays(record.name, outputs, source) for outputs in runs]
+        for path in found[0]:
+            samples = [arrays[path] for arrays in found if path in arrays]
+            if len(samples) == len(runs) and _alike(samples):
+                file = f"{stem}_n{len(floors)}.f32"
+                floors.append(_floor(path, samples, folder, file))
     return CaseFloors(case=case, outputs=tuple(floors))
 
 
-def _arrays(outputs: Sequence[ValueRecord], source: Path) -> dict[str, "Array"]:
-    found: dict[str, Array] = {}
-    for record in outputs:
-        found.update(flatten(record.name, read_value(record, source)))
-    return found
+def _arrays(output: str, outputs: Sequence[ValueRecord], source: Path) -> "Mapping[str, Array]":
+    """Return the arrays of one output of a run by path."""
+    record = next((record for record in outputs if record.name == output), None)
+    return flatten(output, read_value(record, source)) if record is not None else {}
 
 
-def _samples(
-    name: str, first: "Array", runs: Sequence[Sequence[ValueRecord]], source: Path
-) -> Iterator["Floats | None"]:
-    """Yield one array of each run in float64, None where it has another shape or type."""
+def _alike(samples: "Sequence[Array]") -> bool:
+    """Whether samples are floats of one type and shape."""
+    first = samples[0]
+    floats = element_type(first).startswith(("float", "bfloat", "complex"))
+    return floats and all(s.shape == first.shape and s.dtype == first.dtype for s in samples)
+
+
+def _floor(path: str, samples: "Sequence[Array]", folder: Path, file: str) -> OutputFloor:
+    """Write the spread of one array, a block at a time, and find each group's largest deviation."""
     import numpy as np
 
-    root = name.partition("[")[0]
-    for outputs in runs:
-        records = [r for r in outputs if name.startswith(r.name)] or [
-            r for r in outputs if r.name == root
-        ]
-        array = _arrays(records, source).get(name)
-        fits = array is not None and array.shape == first.shape and array.dtype == first.dtype
-        if array is None or not fits:
-            yield None
-        elif array.dtype.kind == "c":
-            yield np.abs(array).astype(np.float64)
-        else:
-            yield array.astype(np.float64)
+    shape = samples[0].shape
+    axis = group_axis(shape)
+    groups = shape[axis] if axis is not None else 1
+    inner = math.prod(shape[axis + 1 :]) if axis is not None else max(math.prod(shape), 1)
+    peaks = np.zeros(groups)
+    flat = [sample.reshape(-1) for sample in samples]
+    with (folder / file).open("wb") as stream:
+        for start in range(0, flat[0].size, _BLOCK):
+            square, peak = _deviations([_wide(one[start : start + _BLOCK]) for one in flat])
+            spread = np.minimum(np.sqrt(square / (len(samples) - 1)), _LARGEST)
+            stream.write(spread.astype("<f4").tobytes())
+            group = np.arange(start, start + peak.size) // inner % groups
+            np.maximum.at(peaks, group, peak)
+    largest = np.minimum(peaks, _LARGEST).tolist()
+    return OutputFloor(output=path, shape=shape, file=file, axis=axis, peaks=tuple(largest))
 
 
-def _floor(
-    name: str, first: "Array", runs: Sequence[Sequence[ValueRecord]], source: Path
-) -> tuple["Floats", int | None, tuple[float, ...]] | None:
-    """Return the spread of one array, its group axis and each group's largest deviation.
-
-    None for arrays that are not floats, or that change their shape from run to run.
-    """
+def _deviations(samples: "Sequence[Any]") -> tuple["Floats", "Floats"]:
+    """Return the sum of squares and the largest of the deviations from the mean, by element."""
     import numpy as np
 
-    kind = element_type(first)
-    if not kind.startswith(("float", "bfloat", "complex")):
-        return None
-    total = np.zeros(first.shape)
-    steady = np.ones(first.shape, dtype=bool)
     with np.errstate(all="ignore"):
-        for sample in _samples(name, first, runs, source):
-            if sample is None:
-                return None
-            steady &= np.isfinite(sample)
-            total += sample / len(runs)
-        squares = np.zeros(first.shape)
-        peak = np.zeros(first.shape)
-        for sample in _samples(name, first, runs, source):
-            assert sample is not None
-            deviation = np.where(steady, sample - total, 0.0)
-            squares += deviation * deviation / (len(runs) - 1)
-            np.maximum(peak, np.abs(deviation), out=peak)
-        spread = np.minimum(np.sqrt(squares), _LARGEST)
-    axis = group_axis(first.shape)
-    return spread, axis, tuple(_peaks(peak, axis))
+        mean = sum(sample / len(samples) for sample in samples)
+        steady = np.isfinite(mean)
+        square, peak = np.zeros(mean.shape), np.zeros(mean.shape)
+        for sample in samples:
+            deviation = np.where(steady, np.abs(sample - mean), 0.0)
+            square += deviation * deviation
+            np.maximum(peak, deviation, out=peak)
+    return square, peak
 
 
-def _peaks(peak: "Floats", axis: int | None) -> list[float]:
+def _wide(array: "Array") -> Any:  # noqa: ANN401 - float64 or complex128
     import numpy as np
 
-    if not peak.size:
-        return [0.0]
-    if axis is None:
-        return [float(peak.max())]
-    others = tuple(index for index in range(peak.ndim) if index != axis)
-    largest: list[float] = np.minimum(peak.max(axis=others), _LARGEST).tolist()
-    return largest
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

@@ -15,7 +15,7 @@ QuantizeLinear the others move by a sixteenth of its step.
 u is that of a tensor's own type, or of a coarser precision that the other side computes in. TF32
 and 8-bit floats round the operands of matrix operators alone. Where quantization is asked for, the
 noise is evenly spaced, and stands where quantizers round: on operands and results of matrix
-operators, one step of the tensor's largest magnitude, for constant weights of each output channel's.
+operators, one step of the tensor's largest magnitude, in constant weights of each output channel's.
 
 `formula` has the nodes of the noise; nothing is run here.
 """

@@ -29,8 +29,8 @@ _TYPES: Mapping[str, Precision] = {
 # What providers compute float32 graphs in, as their documentation states it: option, the values
 # that choose the precision, the precision, and whether it holds where the option is not given.
 # onnxruntime.ai/docs/execution-providers: CUDA (use_tf32), TensorRT, OpenVINO (precision), CoreML
-# (ML programs compute in float16), QNN (enable_htp_fp16_precision), MIGraphX; OpenVINO's own hint
-# is docs.openvino.ai, "Inference precision"; read in November 2026.
+# (both model formats compute in float16 on the Neural Engine), QNN (enable_htp_fp16_precision),
+# MIGraphX; OpenVINO's own hint is docs.openvino.ai, "Inference precision"; read in November 2026.
 _PROVIDERS: Mapping[str, tuple[tuple[str, frozenset[str], Precision, bool], ...]] = {
     "CUDAExecutionProvider": (("use_tf32", frozenset({"1"}), Precision.TF32, True),),
     "TensorrtExecutionProvider": (
@@ -44,7 +44,9 @@ _PROVIDERS: Mapping[str, tuple[tuple[str, frozenset[str], Precision, bool], ...]
         ("INFERENCE_PRECISION_HINT", frozenset({"f16"}), Precision.FLOAT16, False),
         ("INFERENCE_PRECISION_HINT", frozenset({"bf16"}), Precision.BFLOAT16, False),
     ),
-    "CoreMLExecutionProvider": (("ModelFormat", frozenset(), Precision.FLOAT16, True),),
+    "CoreMLExecutionProvider": (
+        ("ModelFormat", frozenset({"MLProgram", "NeuralNetwork"}), Precision.FLOAT16, True),
+    ),
     "QNNExecutionProvider": (
         ("enable_htp_fp16_precision", frozenset({"1"}), Precision.FLOAT16, True),
     ),
@@ -73,12 +75,15 @@ def provider_precision(target: Target) -> Precision | None:
     return Precision.coarsest(found) if found else None
 
 
-def graph_precisions(model: "ModelProto") -> dict[str, Precision]:
+def graph_precisions(
+    model: "ModelProto", types: Mapping[str, str] | None = None
+) -> dict[str, Precision]:
     """Return the coarsest precision on the way to each output of the main graph.
 
     float32 where nothing float is on the way. A graph inside an operator counts for the operator.
+    `types` is what `element_types` says of the model, where that is known already.
     """
-    types = element_types(model)
+    types = element_types(model) if types is None else types
     makers = {name: node for node in model.graph.node for name in node.output if name}
     found = {}
     for port in model.graph.output:
@@ -99,8 +104,12 @@ def graph_precisions(model: "ModelProto") -> dict[str, Precision]:
 
 
 def rounds(model: "ModelProto") -> bool:
-    """Whether the graph rounds values to steps on purpose, as quantized graphs do."""
-    return any(node.op_type in operators.QUANTIZED for node in _nodes(model.graph))
+    """Whether the graph rounds values to steps on purpose, as it does with quantized activations.
+
+    Weights that are quantized by themselves are constants like any other.
+    """
+    stepping = operators.QUANTIZED - operators.STEPLESS
+    return any(node.op_type in stepping for node in _nodes(model.graph))
 
 
 def last_steps(model: "ModelProto") -> dict[str, float]:

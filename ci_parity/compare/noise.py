@@ -7,9 +7,11 @@ Two questions, both in units of the noise floor that `calibrate` measured on thi
 2. Is one element off? Its difference against its own floor, blended with its group's.
 
 A floor is never below three units in the last place of its group's largest magnitude: results are
-stored with that grain. Where the last operator dequantizes, an element may be one step away, two
-elements of a group at most. Sentinels, as the -1e9 of a mask, belong to no group: on their scale
-any logit would pass for any other. Limits and their error rates: docs/calibration.md.
+stored with that grain. One element alone, in a type coarser than float32, gets no more for it than
+the whole does: 64 such floors would be most of a bfloat16's scale. Types of eight bits and fewer
+have too few numbers for either question. Where the last operator dequantizes, an element may be one
+step away, two elements of a group at most. Sentinels, as the -1e9 of a mask, belong to no group: on
+their scale any logit would pass for any other. Limits and their error rates: docs/calibration.md.
 """
 
 import math
@@ -40,19 +42,19 @@ _SENTINEL = 1e4
 _SENTINEL_GAP = 1e3
 _SENTINEL_KINDS = 3
 _BLOCK = 1 << 16
-# Unit roundoff by element type, those of `records.noise.Precision` and of the OCP 8-bit floats.
+# Unit roundoff by element type, those of `records.noise.Precision`.
 _ROUNDOFF = {
     "float64": 2.0**-53, "complex128": 2.0**-53, "float32": 2.0**-24, "complex64": 2.0**-24,
     "float16": 2.0**-11, "bfloat16": 2.0**-8,
 }  # fmt: skip
-_ROUNDOFF_NARROW = 2.0**-3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseScore:
     """How far an output is from its baseline, in noise floors, and what was allowed.
 
-    `noise` is the largest group floor relative to the output's scale.
+    `noise` is the largest group floor relative to the output's scale, `blank` the part of the limit
+    that an output of zeros would use: where that is no more than 1, nothing was tested.
     """
 
     group: float
@@ -60,6 +62,7 @@ class NoiseScore:
     element: float
     element_limit: float
     noise: float
+    blank: float
 
     @property
     def used(self) -> float:
@@ -85,10 +88,13 @@ class NoiseFloor:
             step: the quantization step of an output that is dequantized last, else 0.
 
         Raises:
-            EvidenceError: the file does not hold the floor of such an output.
+            EvidenceError: the file does not hold the floor of such an output, or its element type
+                has too few numbers for one.
         """
         import numpy as np
 
+        if dtype not in _ROUNDOFF:
+            raise EvidenceError(f"{dtype} has too few numbers for a noise floor")
         self.axis = group_axis(baseline.shape)
         self.baseline = baseline
         self.limit = STEP_LIMIT if rounding else GROUP_LIMIT
@@ -104,12 +110,15 @@ class NoiseFloor:
             )
         zeros = np.broadcast_to(np.float32(0), baseline.size)
         self.spread = zeros if floor is None else np.fromfile(path, "<f4")
-        self.relative_grain = GRAIN_ULP * _ROUNDOFF.get(dtype, _ROUNDOFF_NARROW)
+        self.relative_grain = GRAIN_ULP * _ROUNDOFF[dtype]
+        self.element_grain = GRAIN_ULP * _element_roundoff(_ROUNDOFF[dtype])
         self.scales = _group_scales(baseline, self.axis)
         self.grain = self.relative_grain * self.scales
-        self.square = self._group_square()
         peaks = floor.peaks if floor is not None else [0.0] * self.scales.size
         self.peaks = np.asarray(peaks, dtype=np.float64)
+        if self.peaks.shape != self.scales.shape or not (_usable(self.spread) and _usable(peaks)):
+            raise EvidenceError("this is no noise floor of such an output", where=str(path))
+        self.square, self.power = self._group_squares()
 
     @property
     def rtol(self) -> float:
@@ -125,8 +134,8 @@ class NoiseFloor:
         group = self._groups(start, count)
         lonely = values > self.scales[group]
         base = np.where(lonely, own * own, self.square[group])
-        grain = np.where(lonely, self.relative_grain * values, self.grain[group])
-        allowed = ELEMENT_LIMIT * np.sqrt(0.5 * own * own + 0.5 * base + grain * grain)
+        grain = self.element_grain * np.where(lonely, values, self.scales[group])
+        allowed = np.sqrt(ELEMENT_LIMIT**2 * (0.5 * own * own + 0.5 * base) + grain * grain)
         least = np.maximum(self.peaks[group], self.step * (1 + self.relative_grain))
         return np.maximum(allowed, np.where(lonely, 0.0, least))
 
@@ -156,6 +165,7 @@ class NoiseFloor:
             steps = _STEPS * (self.step / limits) ** 2 / np.maximum(count, 1)
             floors = np.sqrt(self.square + self.grain**2 + steps)
             ratios = np.sqrt(total / np.maximum(count, 1)) / floors
+            blank = np.where(self.power > 0, np.sqrt(self.power) / floors / limits, 0.0)
         ratios = np.where(total == 0, 0.0, np.nan_to_num(ratios, nan=np.inf, posinf=np.inf))
         worst = int((ratios / limits).argmax())
         scale = float(self.scales.max())
@@ -163,21 +173,25 @@ class NoiseFloor:
             group=float(ratios[worst]), group_limit=float(limits[worst]),
             element=element * ELEMENT_LIMIT, element_limit=ELEMENT_LIMIT,
             noise=float(np.sqrt(self.square.max())) / scale if scale else 0.0,
+            blank=float(blank.max()) if count.any() else math.inf,
         )  # fmt: skip
 
-    def _group_square(self) -> "Floats":
-        """Return the mean square of the spread of each group."""
+    def _group_squares(self) -> tuple["Floats", "Floats"]:
+        """Return the mean squares of the spread and of the baseline in each group."""
         import numpy as np
 
-        total, count = np.zeros(self.scales.size), np.zeros(self.scales.size)
+        groups = self.scales.size
+        total, power, count = np.zeros(groups), np.zeros(groups), np.zeros(groups)
         spread = self.spread.reshape(self.baseline.shape)
         pieces = zip(_slabs(self.baseline, self.axis), _slabs(spread, self.axis), strict=True)
         for values, piece in pieces:
             counted = self._in_scale(values)
             wide = np.where(counted, piece.astype(np.float64), 0.0)
             total += np.einsum("igj,igj->g", wide, wide)
+            size = np.abs(_wide(np.where(counted, values, values.dtype.type(0))))
+            power += np.einsum("igj,igj->g", size, size)
             count += counted.sum(axis=(0, 2))
-        return total / np.maximum(count, 1)
+        return total / np.maximum(count, 1), power / np.maximum(count, 1)
 
     def _in_scale(self, piece: "Array") -> Any:  # noqa: ANN401 - bool [i, group, j]
         import numpy as np
@@ -192,6 +206,19 @@ class NoiseFloor:
             return 0
         inner = math.prod(self.baseline.shape[self.axis + 1 :])
         return np.arange(start, start + count) // inner % self.baseline.shape[self.axis]
+
+
+def _element_roundoff(roundoff: float) -> float:
+    """Return what one element may differ by for its type alone, relative to its group's scale."""
+    usual = _ROUNDOFF["float32"]
+    return max(GROUP_LIMIT * roundoff, ELEMENT_LIMIT * min(roundoff, usual))
+
+
+def _usable(floors: Any) -> bool:  # noqa: ANN401 - array or tuple of floats
+    """Whether all floors are finite and not negative."""
+    import numpy as np
+
+    return bool(np.min(floors, initial=0) >= 0) and bool(np.max(floors, initial=0) < math.inf)
 
 
 def _group_scales(array: "Array", axis: int | None) -> "Floats":

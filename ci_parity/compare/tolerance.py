@@ -44,7 +44,8 @@ _ELEMENTS: Mapping[str, Precision] = {
     "float64": Precision.FLOAT64, "complex128": Precision.FLOAT64, "float32": Precision.FLOAT32,
     "complex64": Precision.FLOAT32, "float16": Precision.FLOAT16, "bfloat16": Precision.BFLOAT16,
 }  # fmt: skip
-# Where rounding alone moves an output by this part of its scale, no tolerance can judge it.
+# Where rounding alone moves an output by this part of its scale, no tolerance can judge it; nor
+# where it allows as much as the output itself is.
 _UNJUDGEABLE = 0.25
 
 
@@ -150,7 +151,7 @@ class Calibrated:
         outcome = Outcome.PASS
         if measured.nonfinite or not score.used <= 1:
             outcome = Outcome.FAIL
-        elif measured.mismatched and score.noise >= _UNJUDGEABLE:
+        elif measured.mismatched and (score.noise >= _UNJUDGEABLE or score.blank <= 1):
             outcome = Outcome.INCONCLUSIVE
         whole = score.group / score.group_limit >= score.element / score.element_limit
         required = score.group if whole else score.element
@@ -204,23 +205,25 @@ class Limits:
             return None, "noise not measured"
         if floors.failure:
             return None, f"noise not measured: {floors.failure}"
-        if floors.exact:
-            return NoiseFloor(baseline, dtype, None, Path(), rounding=False), ""
-        found = next((kept for kept in floors.cases if kept.case == case), None)
-        if found is None or found.failure:
-            return None, f"noise not measured: {found.failure if found else 'no such case'}"
-        for output in found.outputs:
-            if output.output == path and output.shape == baseline.shape:
-                folder = Path(floors.folder)
-                try:
-                    floor = NoiseFloor(
-                        baseline, dtype, output, folder, rounding=floors.rounding,
-                        step=dict(floors.steps).get(path, 0.0),
-                    )  # fmt: skip
-                except (EvidenceError, OSError) as error:
-                    return None, f"noise not measured: {error}"
-                return floor, ""
-        return None, "noise not measured: the perturbed model has no such output"
+        output = None
+        if not floors.exact:
+            found = next((kept for kept in floors.cases if kept.case == case), None)
+            if found is None or found.failure:
+                return None, f"noise not measured: {found.failure if found else 'no such case'}"
+            alike = (o for o in found.outputs if (o.output, o.shape) == (path, baseline.shape))
+            output = next(alike, None)
+            if output is None:
+                return None, "noise not measured: no such output, of one shape, in perturbed runs"
+        try:
+            floor = NoiseFloor(
+                baseline, dtype, output, Path(floors.folder), rounding=floors.rounding,
+                step=0.0 if output is None else dict(floors.steps).get(path, 0.0),
+            )  # fmt: skip
+        except EvidenceError as error:
+            return None, f"noise not measured: {error.what}"
+        except OSError as error:
+            return None, f"noise not measured: {error.strerror or error}"
+        return floor, ""
 
 
 def rule_for(

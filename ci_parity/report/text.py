@@ -40,7 +40,7 @@ def render_changes(changes: ChangeSet) -> str:
 def _lines(verdict: Verdict) -> Iterator[str]:
     yield visible(headline(verdict), 300)
     if verdict.inputs_source == "generated":
-        yield f"  inputs: {verdict.inputs_count} generated from the model's types and shapes"
+        yield f"  inputs: {verdict.inputs_count} generated from the graph"
     if verdict.changes is not None:
         yield from _changes(verdict.changes)
     yield from _rows(verdict)

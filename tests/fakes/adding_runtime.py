@@ -1,83 +1,87 @@
 """A runtime whose result is its input plus what each part of the system adds to it.
 
-    python adding_runtime.py WORKERS OWN
+    python adding_runtime.py OWN
 
-WORKERS is the folder of `wire.py`. OWN is a JSON object, and so is the model's file: `adds` is what
-it adds; `with` maps a word to what is added where another part has it among its `words`; `refuses`
-are words of models that it does not load; `crashes` ends the process, `raises` the run; `drifts`
-adds another number in every process. Session options are parts too: `execution_mode` is a word.
+It speaks the worker protocol without NumPy, so that it starts in a moment. OWN is a JSON object,
+and so is the model's file: `adds` is what it adds; `with` maps a word to what is added where a part
+has it among its `words`; `refuses` are words of models that it does not load; `crashes` are words
+at which the process ends, `raises` those at which a run fails, or `load`; `drifts` adds another
+number in every run. The session option `execution_mode` is a word too.
 """
 
 import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ci_parity.run.workers import wire
-else:
-    sys.path.insert(0, sys.argv[1])
-    import wire
+from array import array
+from typing import Any
 
 
-class Adding(wire.Runtime):
-    """The runtime, which has words like a model."""
-
-    name = "adding"
+class Adding:
+    """The runtime, with the words of everything that is loaded."""
 
     def __init__(self, own: dict[str, Any]) -> None:
-        self.own = own
+        self.parts = [own]
+        self.words: set[str] = set()
+        self.provider = ""
 
-    def hello(self) -> dict[str, Any]:
+    def hello(self, _: dict[str, Any]) -> dict[str, Any]:
         """Say what it is."""
-        return {"version": "1", "providers": ["CPUExecutionProvider", "Other"]}
+        return {
+            "protocol": 1, "runtime": "adding", "version": "1", "python": "3", "build": "",
+            "providers": ["CPUExecutionProvider", "Other"], "verbs": ["hello", "load", "run"],
+        }  # fmt: skip
 
-    def open(self, request: dict[str, Any]) -> wire.Model:
+    def load(self, request: dict[str, Any]) -> dict[str, Any]:
         """Read the model, unless it has a word this runtime refuses."""
-        with open(request["model"], encoding="utf-8") as stream:  # noqa: PTH123 - worker style
+        own = self.parts[0]
+        with open(request["model"], encoding="utf-8") as stream:  # noqa: PTH123 - starts sooner
             model = json.load(stream)
-        mode = request.get("session_options", {}).get("execution_mode", "sequential")
-        words = {*self.own.get("words", ()), *model.get("words", ()), mode}
-        refused = words & set(self.own.get("refuses", ()))
+        mode = request["session_options"].get("execution_mode", "sequential")
+        self.words = {*own.get("words", ()), *model.get("words", ()), mode}
+        refused = sorted(self.words & set(own.get("refuses", ())))
         if refused:
-            raise RuntimeError(f"operator set {', '.join(sorted(refused))} is not supported")
+            raise ValueError(f"operator set {', '.join(refused)} is not supported")
         if "load" in model.get("raises", ()):
-            raise RuntimeError("the graph has a cycle through its last node")
-        return Sum([self.own, model], words, request["provider"])
+            raise ValueError("the graph has a cycle through its last node")
+        self.parts, self.provider = [own, model], request["provider"]
+        return {"providers": [self.provider]}
+
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return y = x + everything that is added, or end as a part says."""
+        (x,) = request["inputs"]
+        values = array("f")
+        with open(os.path.join(request["input_folder"], x["file"]), "rb") as stream:  # noqa: PTH118, PTH123
+            values.frombytes(stream.read())
+        total = sum(map(self.added, self.parts))
+        name = f"{request['stem']}.bin"
+        with open(os.path.join(request["folder"], name), "wb") as stream:  # noqa: PTH118, PTH123
+            stream.write(array("f", [value + total for value in values]).tobytes())
+        y = {**x, "name": "y", "file": name}
+        return {"outputs": [y], "repeats": [], "duration_ms": 1.0, "providers": [self.provider]}
+
+    def added(self, part: dict[str, Any]) -> float:
+        """Return what one part adds."""
+        if self.words & set(part.get("crashes", ())):
+            os._exit(9)
+        if self.words & set(part.get("raises", ())):
+            raise ValueError("division by zero in the only node")
+        more = sum(more for word, more in part.get("with", {}).items() if word in self.words)
+        drift = time.monotonic_ns() % 1_000_003 if part.get("drifts") else 0
+        return float(part.get("adds", 0.0) + more + drift)
 
 
-class Sum(wire.Model):
-    """y = x + everything that is added."""
-
-    def __init__(self, parts: list[dict[str, Any]], words: set[str], provider: str) -> None:
-        port = {"name": "x", "kind": "tensor", "dtype": "float32", "shape": [None]}
-        self.inputs, self.outputs = [port], [dict(port, name="y")]
-        self.providers = [provider]
-        self.parts, self.words = parts, words
-
-    def prepare(self, feeds: dict[str, Any]) -> Any:
-        """Take the one input."""
-        return feeds["x"]
-
-    def infer(self, prepared: Any) -> Any:
-        """Add, or end as a part says."""
-        total = 0.0
-        for part in self.parts:
-            if self.words & set(part.get("crashes", ())):
-                os._exit(9)
-            if self.words & set(part.get("raises", ())):
-                raise RuntimeError("division by zero in the only node")
-            total += part.get("adds", 0.0)
-            total += sum(more for word, more in part.get("with", {}).items() if word in self.words)
-            if part.get("drifts"):
-                total += time.monotonic_ns() % 1_000_003
-        return prepared + prepared.dtype.type(total)
-
-    def values(self, result: Any) -> list[Any]:
-        """Return the one output."""
-        return [result]
+def serve(runtime: Adding) -> None:
+    """Answer one line with one line."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"ok": True, **getattr(runtime, request["verb"])(request)}
+        except ValueError as error:
+            answer = {"ok": False, "error": str(error)}
+        sys.stdout.write(json.dumps({**answer, "id": request["id"]}) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    wire.serve(Adding(json.loads(sys.argv[2])))
+    serve(Adding(json.loads(sys.argv[1])))

@@ -13,17 +13,17 @@ from ci_parity.config.load import policy
 from ci_parity.config.model import Target
 from ci_parity.records.observation import InputSet
 from ci_parity.run.execute import Job
-from ci_parity.run.runtime import WORKERS, Launch
+from ci_parity.run.runtime import Launch
 from ci_parity.stages.suite import write_inputs
 
 ADDING = Path(__file__).parents[1] / "fakes" / "adding_runtime.py"
-LOOSE = policy({"tolerance": {"rtol": 0, "atol": 1.0}})
-"""Differences up to one pass."""
+LOOSE = policy({"tolerance": {"rtol": 0, "atol": 1.0}, "latency": {"measure": False}})
+"""Differences up to one pass, and nothing is timed."""
 
 
 def runtime(label: str, **own: Any) -> Launch:
     """Return the launch of an adding runtime that has these parts."""
-    argv = (sys.executable, "-B", str(ADDING), str(WORKERS), json.dumps(own))
+    argv = (sys.executable, "-I", "-S", "-B", str(ADDING), json.dumps(own))
     return Launch(argv=argv, label=label, environment=json.dumps(own, sort_keys=True))
 
 

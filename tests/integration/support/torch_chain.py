@@ -4,6 +4,7 @@ Runs in the environment of the conversion tools and imports nothing of ours.
 """
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -44,8 +45,6 @@ def predict(inputs: "dict[str, Any]") -> "dict[str, Any]":
 
 def train() -> None:
     """Train for a few epochs, keep the checkpoint, and store three cases of inputs."""
-    import os
-
     import onnx
     import torch
     from onnx import numpy_helper
@@ -61,10 +60,11 @@ def train() -> None:
         loss.backward()
         optimizer.step()
     torch.save(model.state_dict(), "digits.pt")
-    for name, rows in (("one", slice(0, 1)), ("batch", slice(0, 16)), ("other", slice(40, 44))):
-        os.makedirs(f"cases/{name}")
+    for number, rows in enumerate((slice(0, 1), slice(0, 16), slice(40, 44))):
+        folder = Path(f"cases/test_data_set_{number}")
+        folder.mkdir(parents=True)
         tensor = numpy_helper.from_array(pictures[rows], "image")
-        onnx.save_tensor(tensor, f"cases/{name}/input_0.pb")
+        onnx.save_tensor(tensor, folder / "input_0.pb")
 
 
 def exported() -> None:

@@ -266,6 +266,35 @@ def test_an_unknown_variant_without_a_likely_one_lists_what_there_is(tmp_path: P
 
 
 @pytest.mark.parametrize(
+    ("cpu", "gpu", "reference"),
+    [("false", "false", "cpu"), ("true", "false", "cpu"), ("false", "true", "gpu")],
+)
+def test_one_target_is_the_reference(tmp_path: Path, cpu: str, gpu: str, reference: str) -> None:
+    """The one that says so, else the first."""
+    loaded = load_deployment(written(tmp_path, two_targets(cpu, gpu)))
+    assert loaded.reference_target.name == reference
+
+
+def two_targets(cpu: str, gpu: str) -> str:
+    """Return a config whose two targets say whether they are the reference."""
+    return MINIMAL + f"targets: {{cpu: {{reference: {cpu}}}, gpu: {{reference: {gpu}}}}}\n"
+
+
+def test_two_references_are_refused(tmp_path: Path) -> None:
+    """Nobody could tell what a third target is compared with."""
+    error = refusal(tmp_path, two_targets("true", "true"))
+    assert error.what == "2 targets are the reference: cpu, gpu"
+
+
+def test_a_variant_knows_what_it_was_made_from(tmp_path: Path) -> None:
+    """The nearest first."""
+    more = "m.onnx}, b: {path: b.onnx, from: exported}, c: {path: c.onnx, from: b}"
+    loaded = load_deployment(written(tmp_path, MINIMAL.replace("m.onnx}", more)))
+    chains = {v.name: [near.name for near in loaded.made_from(v)] for v in loaded.variants}
+    assert chains == {"exported": [], "b": ["exported"], "c": ["b", "exported"]}
+
+
+@pytest.mark.parametrize(
     "option",
     [
         "trt_engine_decryption_lib_path",
