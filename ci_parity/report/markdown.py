@@ -12,6 +12,7 @@ from ci_parity.records.verdict import Row, Verdict
 from ci_parity.report.escape import code, prose
 from ci_parity.report.words import (
     ICONS,
+    decisions,
     failures,
     headline,
     latency_words,
@@ -162,6 +163,9 @@ def _details(verdict: Verdict) -> Iterator[str]:
     found = warnings(verdict)
     if found:
         yield _folded(f"Warnings ({len(found)})", _findings(found[:_SHOWN_FAILURES]))
+    agreed = decisions(verdict)
+    if agreed:
+        yield _folded(f"Decisions that agree ({len(agreed)})", _findings(agreed[:_SHOWN_FAILURES]))
     if verdict.latency:
         rows = [
             (code(t.subject.target), code(t.subject.variant), code(t.subject.case),

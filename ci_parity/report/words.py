@@ -41,6 +41,13 @@ def warnings(verdict: Verdict) -> list[Finding]:
     ]
 
 
+def decisions(verdict: Verdict) -> list[Finding]:
+    """Return the decisions that passed: a label can agree while its score moved."""
+    return [
+        f for f in verdict.findings if f.outcome is Outcome.PASS and f.id.startswith("decision.")
+    ]
+
+
 def headline(verdict: Verdict) -> str:
     """Return the verdict line: derived from the findings alone, so no table can contradict it."""
     if not verdict.ran and verdict.outcome is Outcome.PASS:
@@ -81,9 +88,8 @@ def number(value: float | None) -> str:
 
 
 def measure(value: float | None, unit: str) -> str:
-    """Return a number with its unit, such as `4.09 × noise`."""
-    sign = unit.replace("x ", "× ", 1)
-    return f"{number(value)} {sign}" if unit and value is not None else number(value)
+    """Return a number with its unit, such as `4.09 x noise`."""
+    return f"{number(value)} {unit}" if unit and value is not None else number(value)
 
 
 def _excess(finding: Finding) -> float:

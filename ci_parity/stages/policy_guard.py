@@ -169,11 +169,11 @@ def _said(evidence: str, instead: str, key: str, entry: LedgerEntry | None) -> t
 
 
 def _warning(
-    kind: str, subject: Subject, said: tuple[str, str], **numbers: float | None
+    kind: str, subject: Subject, said: tuple[str, str], measured: float | None = None
 ) -> Finding:
     return Finding(
         id=kind, outcome=Outcome.FAIL, subject=subject, evidence=said[0], remedy=said[1],
-        advisory=True, **numbers,
+        measured=measured, advisory=True,
     )  # fmt: skip
 
 

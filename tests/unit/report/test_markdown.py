@@ -250,3 +250,22 @@ def test_what_inherits_says_from_where() -> None:
     """In the table of boundaries, behind the boundary's own name."""
     text = comment(passed(rows=(row(Outcome.FAIL, inherits="exported: baseline→candidate"),)))[0]
     assert "baseline→candidate (inherits from exported&#58; baseline→candidate)" in text
+
+
+def test_a_label_that_agrees_shows_how_far_its_score_moved() -> None:
+    """Passing decisions are folded into the comment; other passing checks are not."""
+    moved = "label agrees in 1 row, score moved by 0.2"
+    agreed = finding(
+        "decision.top_k", outcome=Outcome.PASS, evidence=moved, limit=0.0, required=0.0, remedy=""
+    )
+    text = comment(replace(passed(), findings=(agreed,)))[0]
+    assert "Decisions that agree (1)" in text
+    assert moved in text
+
+
+def test_limits_in_noise_floors_say_so() -> None:
+    """A calibrated limit is not a tolerance."""
+    worst = output(limit=4.09, required=0.344, unit="x noise")
+    shown = replace(passed().rows[0], worst=worst)
+    text = comment(replace(passed(), rows=(shown,)))[0]
+    assert "| 0.344 | 4.09 x noise |" in text

@@ -21,17 +21,10 @@ from ci_parity.stages.policy_guard import Guard
 from ci_parity.stages.self_checks import ThreadRun, plan_self_checks
 from ci_parity.stages.suite import PairRun
 from ci_parity.stages.trial import Rules, Trial, judge_trial
+from tests.fakes.floors import NoFloors
 from tests.support.observations import case_run, floats, observation, pair
 
 OFF = {"repeat": 1, "rows": False, "order": False, "padding": False, "threads": False}
-
-
-class NoFloors:
-    """Policies here are explicit; whoever asks for a floor is wrong."""
-
-    def floors(self, baseline: Any, candidate: Any) -> Any:
-        """Refuse."""
-        raise AssertionError("no floor was to be asked for")
 
 
 def rules(**keys: Any) -> Policy:

@@ -23,7 +23,7 @@ from ci_parity.records.latency import LatencyObservation
 from ci_parity.records.outcome import Outcome
 from ci_parity.stages.kept_runs import write_run
 from ci_parity.stages.rejudge import kept_for, unmet
-from tests.unit.stages.test_kept_runs import KEY, floored, made
+from tests.support.kept import KEY, floored, made
 
 EXPLICIT = policy({"tolerance": {"rtol": 1e-3}, "latency": {"measure": False}})
 ENFORCING = policy({"tolerance": {"rtol": 1e-3}, "latency": {"enforce": True}})
