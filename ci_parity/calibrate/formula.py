@@ -176,8 +176,8 @@ class Writer:
         """Return the largest element, along some axes, which stay, or of all."""
         from onnx import TensorProto, helper
 
-        if not axes:
-            return op("ReduceMax", magnitude, keepdims=0)
+        if not axes:  # of no elements at all, it is -inf
+            return op("Max", op("ReduceMax", magnitude, keepdims=0), self._constant("zero"))
         if self.opset < _FIRST_WITH_AXES_INPUT:
             return op("ReduceMax", magnitude, axes=list(axes), keepdims=1)
         value = helper.make_tensor("axes", TensorProto.INT64, [len(axes)], list(axes))

@@ -73,7 +73,10 @@ def record(
     changes = verdict.changes
     run = origin.run or f"local/{origin.commit or 'uncommitted'}/{now.isoformat()}"
     failed = [f for f in verdict.findings if f.outcome is not Outcome.PASS and not f.advisory]
+    # Rows of the baseline's rules may be about fewer cases: whole is what ran all of its own.
     ran = [row for row in verdict.rows if row.cases_expected and not row.alone]
+    expected = max((row.cases_expected for row in ran), default=0)
+    short = [row.cases for row in ran if row.cases < row.cases_expected]
     ids = tuple(sorted({finding.id for finding in failed}))
     facts = sha256_bytes(canonical_bytes({"bundle": verdict.bundle_digest, "failed": ids}))
     entry = LogEntry(
@@ -86,8 +89,8 @@ def record(
         deployment=deployment.name,
         identities=_that_fit(changes.identities if changes else ()),
         findings_failed=ids,
-        cases_run=min((row.cases for row in ran), default=0),
-        cases_expected=max((row.cases_expected for row in ran), default=0),
+        cases_run=min(short, default=expected),
+        cases_expected=expected,
         tool_version=__version__,
         run_url=origin.run_url,
     )

@@ -17,6 +17,7 @@ from ci_parity.pipeline import CheckOptions, check
 from ci_parity.records.finding import Finding
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
+from ci_parity.release.store import open_log
 from tests.support.clock import FakeClock
 from tests.support.models import save, save_linear, scale_initializer
 from tests.support.user_repository import UserRepository, linear_repository
@@ -533,3 +534,19 @@ def test_a_validated_commit_that_is_lost_is_inconclusive(logged: UserRepository)
     found = checked(logged)
     assert found.outcome is Outcome.PASS
     assert "allowed by ada" in found.warned("policy.unreadable")[0].evidence
+
+
+def test_what_holds_by_both_rules_is_validated(logged: UserRepository) -> None:
+    """A case fewer is no incomplete run: the line says what the candidate's own set has."""
+    drop_batch(logged)
+    loosen(logged)
+    logged.commit("less")
+    words = ["check", "--root", str(logged.root), "--report-dir", str(logged.root / "report")]
+    assert run([*words, "--record", "always"]) == 0
+    lines = open_log("file:release-log.jsonl", logged.root).read()
+    assert [line.entry.kind.value for line in lines] == ["validated", "validated"]
+    assert [(line.entry.cases_run, line.entry.cases_expected) for line in lines] == [(2, 2), (1, 1)]
+    fault(logged, 1.05)
+    found = checked(logged)
+    assert ("output.values", "baseline→candidate") not in found.binding(Outcome.FAIL)
+    assert not found.warned("policy.loosened")

@@ -83,16 +83,17 @@ def steps_between(
     """
     import numpy as np
 
-    if not crossing:
-        # Bits of one sign: their difference has the width of a magnitude, and room for a sign.
+    if sign and not crossing:
+        # Of one sign: the difference has the width of a magnitude, and room for its own sign.
         signed = np.subtract(left, right, out=out[0]).view(f"i{left.itemsize}")
         np.abs(signed, out=signed)
         return out[0]
-    one, other = (
-        _in_order(bits, sign, room) for bits, room in zip((left, right), out, strict=True)
-    )
-    lower = np.minimum(one, other)
-    return np.subtract(np.maximum(one, other, out=one), lower, out=one)
+    if crossing:
+        left, right = (
+            _in_order(bits, sign, room) for bits, room in zip((left, right), out, strict=True)
+        )
+    lower = np.minimum(left, right)
+    return np.subtract(np.maximum(left, right, out=out[0]), lower, out=out[0])
 
 
 def _in_order(bits: "Array", sign: int, out: "Array") -> "Array":
