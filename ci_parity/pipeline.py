@@ -47,7 +47,14 @@ from ci_parity.stages.noise import Calibrator
 from ci_parity.stages.pairs import pair_of_two, pairs_to_run
 from ci_parity.stages.policy_guard import Guard, by_the_calendar, plan_guard
 from ci_parity.stages.refused_inputs import without_refused
-from ci_parity.stages.rejudge import kept_for, models_here, replayed, signature_here, unmet
+from ci_parity.stages.rejudge import (
+    kept_for,
+    models_here,
+    models_known,
+    replayed,
+    signature_here,
+    unmet,
+)
 from ci_parity.stages.suite import Pair, run_pairs
 from ci_parity.stages.trial import Rules, judge_trial, run_trial
 from ci_parity.stages.unchanged import unchanged
@@ -180,17 +187,15 @@ def _run(
     run, and are kept. Returned is also why they could not be kept where that was asked for.
     """
     deployment, changes, policy = known.deployment, known.changes, known.deployment.policy
-    rules = Rules(policy=policy, contract=deployment.contract)
-    settings = settings_of(deployment, guard.rules.policy)
+    rules, asked = Rules(policy=policy, contract=deployment.contract), guard.rules.policy
+    settings = settings_of(deployment, asked)
     kept = None if options.keep else _kept(known, guard, settings)
     pairs: Sequence[Pair] = ()
     if kept is not None:
-        models = {i.model: v.path for i in changes.identities for v in deployment.variants
-                  if v.name == i.variant}  # fmt: skip
-        timed = guard.rules.policy.latency.measure
+        models = models_known(deployment, changes)
+        timed = asked.latency.measure
         trial = replayed(kept, models, rules, known.signature, work / "trial", timed=timed)
     else:
-        asked = guard.rules.policy
         pairs = pairs_to_run(replace(deployment, policy=asked), known.baseline, changes)
         trial = run_trial(pairs, known.cases, rules, work / "trial", progress, settings=asked)
     judgement = judge_trial(trial, policy, work / "trial", progress, causes=kept is None)
@@ -206,13 +211,11 @@ def _run(
     )  # fmt: skip
     if kept is not None:
         return assemble.judged_again(verdict, kept), ""
-    calibrated = next((p for p in (policy, guard.rules.policy) if p.calibrates), policy)
-    recorded_at = datetime.fromtimestamp(options.clock(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     make = partial(
-        observed, trial, calibrated, deployment, changes, settings=settings, bundle=bundle,
-        recorded_at=recorded_at,
+        observed, trial, (policy, asked), deployment, changes, settings=settings, bundle=bundle,
+        now=options.clock(),
     )  # fmt: skip
-    return verdict, keep(make, cache_folder(), deployment.root, options.keep)
+    return verdict, keep(make, cache_folder(), deployment.root, options.keep) if trial.runs else ""
 
 
 def _kept(known: Examined, guard: Guard, settings: str) -> KeptRun | None:

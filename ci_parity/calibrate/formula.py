@@ -5,7 +5,7 @@ has since opset 8, and `IsNaN` and `Where` of opset 9; computes nothing here.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ci_parity.records.noise import Precision
@@ -71,6 +71,7 @@ class Writer:
     opset: int
     grid: bool
     count: int = 0
+    used: set[str] = field(default_factory=set)
 
     def name(self) -> str:
         """Return a tensor name that nobody has."""
@@ -95,9 +96,12 @@ class Writer:
                 value=helper.make_tensor(name, TensorProto.FLOAT, [], [value]),
             )
             for name, value in values.items()
+            if name in self.used
         ]  # fmt: skip
 
     def _constant(self, name: str) -> str:
+        """Return the tensor of one of the `constants`, which is needed then."""
+        self.used.add(name)
         return f"{self.prefix}_{name}"
 
     def noise(self, clean: str, noisy: str, kind: Precision, how: "Noise") -> list["NodeProto"]:

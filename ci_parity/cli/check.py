@@ -60,7 +60,7 @@ def command(
     """Find what changed, run the fixture set where it matters, judge, report."""
     from ci_parity.stages.shortcut import unchanged_by_git
 
-    if not force and not log:
+    if not force and not log and keep is None:
         nothing = unchanged_by_git(root, config, base)
         if nothing is not None:
             _report(*nothing, root, report_dir, json_path)
@@ -106,6 +106,8 @@ def _check_all(
             )
         line = deliver.record(done.verdict, done.deployment, done.log, origin, datetime.now(UTC))
         click.echo(f"  recorded: {line.entry.kind.value} as line {line.seq} of {done.log.label}")
+    if keep is not None and not done.verdict.ran:
+        click.echo("  observations: none, because nothing ran")
     if done.not_kept:
         raise PublishError(f"the observations were not kept: {done.not_kept}", where=str(keep))
     return done.verdict.outcome.exit_code

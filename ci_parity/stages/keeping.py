@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -82,19 +83,19 @@ class _Keeper:
 
 
 def observed(
-    trial: Trial, policy: Policy, deployment: Deployment, changes: ChangeSet, *, settings: str,
-    bundle: str, recorded_at: str,
+    trial: Trial, policies: Sequence[Policy], deployment: Deployment, changes: ChangeSet, *,
+    settings: str, bundle: str, now: float,
 ) -> KeptRun:  # fmt: skip
     """Return what is kept of a trial, its folders still where they are.
 
     Args:
         trial: what was run.
-        policy: what it was judged by; noise floors are kept where it is calibrated.
+        policies: what it was judged by; noise floors are kept where one is calibrated.
         deployment: the candidate.
         changes: of this run, with the identities as they were measured.
         settings: how it was run (`settings_of`).
         bundle: the digest of the bundle.
-        recorded_at: the time in UTC, RFC 3339.
+        now: seconds since the epoch.
 
     Raises:
         EvidenceError: an input, or a model, cannot be read again.
@@ -111,7 +112,7 @@ def observed(
         version=VERSION,
         key=key_of(own, settings),
         deployment=deployment.name,
-        recorded_at=recorded_at,
+        recorded_at=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         tool_version=__version__,
         host=host_name(),
         settings=settings,
@@ -124,7 +125,7 @@ def observed(
         ),
         observations=tuple(keeper.observations),
         pairs=pairs,
-        floors=tuple(_floors(trial, policy)),
+        floors=tuple(_floors(trial, policies)),
         files=(),
     )
 
@@ -192,9 +193,10 @@ def _kept_pair(
     )  # fmt: skip
 
 
-def _floors(trial: Trial, policy: Policy) -> Iterator[KeptFloors]:
+def _floors(trial: Trial, policies: Sequence[Policy]) -> Iterator[KeptFloors]:
     """Yield the floors of every boundary that was judged by them; they are known by now."""
-    for one in in_order(trial.runs) if policy.calibrates else ():
+    calibrated = any(policy.calibrates for policy in policies)
+    for one in in_order(trial.runs) if calibrated else ():
         ran = [
             {case.case for case in side.cases if case.status is RunStatus.OK}
             for side in (one.baseline, one.candidate)

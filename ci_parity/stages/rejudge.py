@@ -187,6 +187,12 @@ def _known_floors(
     return known
 
 
+def models_known(deployment: Deployment, changes: ChangeSet) -> dict[str, Path]:
+    """Return the model files of a check by their digest, which its identities know."""
+    paths = {variant.name: variant.path for variant in deployment.variants}
+    return {i.model: paths[i.variant] for i in changes.identities if i.variant in paths}
+
+
 def models_here(deployment: Deployment) -> dict[str, Path]:
     """Return the model files that are here, by their digest."""
     found = {}
@@ -226,7 +232,15 @@ def kept_for(
     """
     if not _only_policy(changes):
         return None
-    kept = _readable(places, key)
+    try:
+        return _usable(_readable(places, key), changes, policies)
+    except EvidenceError as error:
+        logger.warning("kept observations are not used: %s", error)
+        return None
+
+
+def _usable(kept: KeptRun | None, changes: ChangeSet, policies: Sequence[Policy]) -> KeptRun | None:
+    """Return a kept run without what is not of this check, None where it does not suffice."""
     if kept is None or {(p.target, p.variant) for p in kept.pairs} != _names(changes):
         return None
     kept = replace(kept, pairs=tuple(_with_baseline(kept, pair, changes) for pair in kept.pairs))

@@ -33,8 +33,10 @@ def body(
     nodes: list[onnx.NodeProto], inputs: list[Any], outputs: list[Any], *held: onnx.TensorProto
 ) -> onnx.GraphProto:
     """Return a graph for inside an operator."""
-    ports = [[helper.make_tensor_value_info(*port) for port in side] for side in (inputs, outputs)]
-    return helper.make_graph(nodes, "inner", *ports, list(held))
+    return helper.make_graph(
+        nodes, "inner", [helper.make_tensor_value_info(*port) for port in inputs],
+        [helper.make_tensor_value_info(*port) for port in outputs], list(held),
+    )  # fmt: skip
 
 
 def branches(opset: int = 17) -> onnx.ModelProto:
@@ -142,7 +144,7 @@ def test_functions_of_the_model_are_perturbed_where_they_are_called() -> None:
     )
     plain = model(
         [node("Square", "x", "s", domain="own"), node("Identity", "s", "y")], X, Y,
-        functions=[square], own=1,
+        functions=[square], domains={"own": 1},
     )  # fmt: skip
     made = onnx.ModelProto()
     made.CopyFrom(plain)
@@ -279,7 +281,7 @@ def test_a_graph_of_other_operators_alone_gets_the_opset_of_the_noise() -> None:
         "LinearRegressor", ["x"], ["y"], domain="ai.onnx.ml", coefficients=[0.3, -0.7],
         intercepts=[0.1], targets=1,
     )  # fmt: skip
-    plain = model([trees], X, Y, opset=0, **{"ai.onnx.ml": 3})
+    plain = model([trees], X, Y, opset=0, domains={"ai.onnx.ml": 3})
     made = twin(plain)
     assert {o.domain: o.version for o in made.opset_import} == {"ai.onnx.ml": 3, "": 13}
     assert noise(plain, {"x": normal(6, 2)}).max() > 0

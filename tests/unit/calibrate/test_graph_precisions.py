@@ -152,7 +152,7 @@ def test_an_operator_of_onnxruntime_hides_nothing() -> None:
             helper.make_node("Gelu", ["x"], ["g"], domain="com.microsoft"),
             node("MatMul", "g w", "m"), node("Tanh", "m", "y"),
         ],
-        X, Y, [weights("w", 4, 4)], **{"com.microsoft": 1},
+        X, Y, [weights("w", 4, 4)], domains={"com.microsoft": 1},
     )  # fmt: skip
     made = onnx.ModelProto()
     made.CopyFrom(plain)

@@ -23,9 +23,10 @@ ULP = 2.0**-23
 
 def node(op: str, inputs: str, outputs: str, **attributes: Any) -> onnx.NodeProto:
     """Return a node; names are separated by blanks, `_` is the empty one."""
-    names = [["" if name == "_" else name for name in side.split()] for side in (inputs, outputs)]
-    domain = attributes.pop("domain", "")
-    return helper.make_node(op, *names, domain=domain, **attributes)
+    taken, made = (
+        ["" if name == "_" else name for name in side.split()] for side in (inputs, outputs)
+    )
+    return helper.make_node(op, taken, made, **attributes)
 
 
 def tensor(name: str, values: Any, dtype: Any = np.float32) -> onnx.TensorProto:
@@ -42,13 +43,15 @@ def weights(name: str, *shape: int, seed: int = 7, scale: float = 0.3) -> onnx.T
 def model(
     nodes: Sequence[onnx.NodeProto], inputs: Sequence[Port], outputs: Sequence[Port],
     initializers: Sequence[onnx.TensorProto] = (), *, opset: int = 17, ir: int = 8,
-    functions: Sequence[onnx.FunctionProto] = (), **domains: int,
+    functions: Sequence[onnx.FunctionProto] = (), domains: Mapping[str, int] | None = None,
 ) -> onnx.ModelProto:  # fmt: skip
-    """Return a model; further opsets are given by their domain."""
-    ports = [[helper.make_tensor_value_info(*port) for port in side] for side in (inputs, outputs)]
-    graph = helper.make_graph(list(nodes), "g", *ports, list(initializers))
+    """Return a model; `domains` are further operator sets."""
+    graph = helper.make_graph(
+        list(nodes), "g", [helper.make_tensor_value_info(*port) for port in inputs],
+        [helper.make_tensor_value_info(*port) for port in outputs], list(initializers),
+    )  # fmt: skip
     opsets = [helper.make_opsetid("", opset)] if opset else []
-    opsets += [helper.make_opsetid(name, version) for name, version in domains.items()]
+    opsets += [helper.make_opsetid(name, version) for name, version in (domains or {}).items()]
     made = helper.make_model(graph, opset_imports=opsets, functions=list(functions))
     made.ir_version = ir
     return made

@@ -119,6 +119,13 @@ def test_another_key_runs(tmp_path: Path) -> None:
     assert found(kept(tmp_path, made(tmp_path, key="ef" * 32))) is None
 
 
+def test_a_record_that_contradicts_itself_runs(tmp_path: Path) -> None:
+    """Options that no target can have are no reason to stop."""
+    run = made(tmp_path)
+    strange = replace(run.pairs[0], candidate=replace(run.pairs[0].candidate, options="[]"))
+    assert found(kept(tmp_path, replace(run, pairs=(strange,)))) is None
+
+
 def test_a_calibrated_policy_needs_its_floors(tmp_path: Path) -> None:
     """In the candidate's policy or in the one that guards it."""
     (tmp_path / "a").mkdir()
