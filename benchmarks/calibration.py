@@ -157,7 +157,8 @@ def by_model(found: Sequence[Comparison], models: Sequence[str]) -> None:
         rows.append(
             (
                 name, f"{sum(c.flagged for c in harmless)} of {len(harmless)}",
-                f"{worst.score.used:.2f}", f"{max(c.score.whole for c in harmless):.2f}",
+                str(sum(c.differs for c in harmless)), f"{worst.score.used:.2f}",
+                f"{max(c.score.whole for c in harmless):.2f}",
                 f"{max(c.score.element for c in harmless):.2f}", worst.what,
                 *(f"{sum(c.flagged for c in some)} of {len(some)}" for some in faults),
                 *(least_caught(some) for some in faults),
@@ -165,13 +166,13 @@ def by_model(found: Sequence[Comparison], models: Sequence[str]) -> None:
             )
         )  # fmt: skip
     head = (
-        "model", "harmless flagged", "worst used", "whole", "element", "worst pair",
+        "model", "harmless flagged", "that differ", "worst used", "whole", "element", "worst pair",
         "x1.001 caught", "x1.0001 caught", "x1.001 least", "x1.0001 least", "no effect",
     )  # fmt: skip
     table("Published models, in parts of the limits", head, rows)
     for kind in ("divergent", "harmless"):
         for c in found:
-            if c.kind == kind and (c.flagged or kind == "divergent"):
+            if c.kind == kind and (c.verdict != "pass" or kind == "divergent"):
                 where = f"{kind}: {c.subject}, {c.what}"
                 say(f"{where}: {c.verdict}, {c.to_scale:.2g} of scale; {c.note}")
 
@@ -269,14 +270,13 @@ def against_peers(found: Sequence[Comparison]) -> None:
     rows = []
     for name, some in groups:
         sides = [
-            [c.flagged for c in some],
-            [c.polygraphy for c in some],
-            [c.allclose for c in some],
-        ]
+            [c.flagged for c in some], [c.ladder for c in some],
+            [c.polygraphy for c in some], [c.allclose for c in some],
+        ]  # fmt: skip
         if name.endswith("missed"):
             sides = [[None if flag is None else not flag for flag in side] for side in sides]
         rows.append((name, *(part(side) for side in sides)))
-    table("Against peers", ("", "calibrated", "Polygraphy", "numpy.allclose"), rows)
+    table("Against peers", ("", "calibrated", "ladder", "Polygraphy", "numpy.allclose"), rows)
 
 
 def barred(comparison: Comparison) -> bool:

@@ -6,7 +6,7 @@ the number of seeds and the grain in force and at others.
 
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from ci_parity.records.values import element_type, read_value
 
 POLYGRAPHY = "polygraphy==0.53.6"
 POLICY = policy({"tolerance": "calibrated"})
+LADDER = policy({"tolerance": "ladder"})
 Arrays = Mapping[str, Any]
 
 
@@ -67,7 +68,7 @@ class Comparison:
     """Two sides compared over all cases.
 
     `kind` is `harmless`, `noise` or a fault; `verdict` is the product's, `scores` by setting;
-    `allclose` and `polygraphy` say whether the peers flag it, None where they were not asked.
+    `ladder`, `allclose` and `polygraphy` say whether these flag it, None where they were not asked.
     `to_scale` is the largest difference relative to its output's scale.
     """
 
@@ -78,6 +79,7 @@ class Comparison:
     differs: bool
     to_scale: float
     scores: Mapping[str, Score]
+    ladder: bool | None = None
     allclose: bool | None = None
     polygraphy: bool | None = None
     note: str = ""
@@ -118,7 +120,8 @@ class Judge:
             verdict=Outcome.worst([finding.outcome for finding in serious]).value,
             differs=bool(failed) or any(output.mismatched for output in found.outputs),
             to_scale=max((output.rel_to_scale or 0.0 for output in found.outputs), default=0.0),
-            scores=scores, allclose=peers[0], polygraphy=peers[1],
+            scores=scores, ladder=_ladder(names, baseline, candidate),
+            allclose=peers[0], polygraphy=peers[1],
             note=f"{failed[0].id}: {failed[0].evidence[:300]}" if failed else "",
         )  # fmt: skip
 
@@ -154,6 +157,12 @@ class Judge:
             finally:
                 noise.GRAIN_ULP = kept
         return self._limits[key]
+
+
+def _ladder(names: Sequence[str], baseline: Observation, candidate: Observation) -> bool:
+    """Say whether the product fails a candidate by the fixed ladder."""
+    found = compare_observations(Subject(), baseline, candidate, names, LADDER)
+    return any(f.outcome is Outcome.FAIL for f in found.findings if not f.advisory)
 
 
 def _by_seeds(settings: Mapping[Setting, NoiseFloors]) -> list[Setting]:

@@ -16,7 +16,7 @@ from calibration_tools import Tools
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.progress import SilentProgress
 from ci_parity.calibrate.floor import case_floors
-from ci_parity.calibrate.graph import SEED
+from ci_parity.calibrate.formula import SEED
 from ci_parity.calibrate.twin import Twin, make_twin
 from ci_parity.config.model import Target
 from ci_parity.records.noise import NoiseFloors
@@ -94,9 +94,11 @@ class Study:
         """
         name = self.model.name
         sides = {what: self.run(target) for what, target in harmless_sides().items()}
+        failed: dict[str, list[str]] = {}
         for what, observed in sides.items():
             if words := words_of_failure(observed):
-                self.notes.append(f"{name} on {what}: {' '.join(words.split())}")
+                failed.setdefault(" ".join(words.split())[:200], []).append(what)
+        self.notes += [f"{name} on {'; '.join(where)}: {words}" for words, where in failed.items()]
         newest = sides[label_of(NEWEST, "all", 1)]
         judge, held_out = self.judge()
         for before, after in harmless_pairs():
@@ -145,6 +147,7 @@ class Study:
                 folder=str(self.folder), precision=self.twin.precision, seeds=0,
                 rounding=self.twin.rounding, exact=self.twin.exact, failure=self.twin.failure,
             )  # fmt: skip
+            self.notes.append(f"{self.model.name}: no twin: {self.twin.failure or 'exact'}")
             return Judge(dict.fromkeys(SETTINGS, floors), self.peers), []
         most = max(setting.seeds for setting in SETTINGS)
         observed = self.run(newest_target(), self.twin.model, self._perturbed(most + HELD_OUT))
@@ -182,7 +185,7 @@ class Study:
             cases.append(case_floors(case.case, outputs, source, folder, f"c{number}"))
         return NoiseFloors(
             folder=str(folder), precision=self.twin.precision, seeds=len(runs),
-            rounding=self.twin.rounding, cases=tuple(cases),
+            rounding=self.twin.rounding, steps=self.twin.steps, cases=tuple(cases),
         )  # fmt: skip
 
     def _perturbed(self, count: int) -> InputSet:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ci_parity.base import process
 from ci_parity.base.errors import CiParityError
-from ci_parity.records.noise import Precision
+from ci_parity.records.noise import OutputStep, Precision
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -36,7 +36,7 @@ class Twin:
     model: Path | None
     exact: bool = False
     rounding: bool = False
-    steps: tuple[tuple[str, float], ...] = ()
+    steps: tuple[OutputStep, ...] = ()
     precisions: tuple[tuple[str, Precision], ...] = ()
     failure: str = ""
 
@@ -76,7 +76,9 @@ def make_twin(
             model=folder / said["model"] if said["model"] else None,
             exact=said["exact"],
             rounding=said["rounding"],
-            steps=tuple((name, float(step)) for name, step in said["steps"].items()),
+            steps=tuple(
+                OutputStep(output=name, step=float(step)) for name, step in said["steps"].items()
+            ),
             precisions=tuple((name, Precision(p)) for name, p in said["precisions"].items()),
             failure=said["failure"],
         )

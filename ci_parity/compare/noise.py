@@ -98,7 +98,6 @@ class NoiseFloor:
         self.axis = group_axis(baseline.shape)
         self.baseline = baseline
         self.limit = STEP_LIMIT if rounding else GROUP_LIMIT
-        self.step = step
         path = folder / floor.file if floor is not None else folder
         if floor is not None and (
             floor.shape != baseline.shape or path.stat().st_size != 4 * baseline.size
@@ -114,6 +113,8 @@ class NoiseFloor:
         self.element_grain = GRAIN_ULP * _element_roundoff(_ROUNDOFF[dtype])
         self.scales = _group_scales(baseline, self.axis)
         self.grain = self.relative_grain * self.scales
+        # Both ends of a step are rounded to the output's type.
+        self.step = step + self.grain if step else np.zeros_like(self.scales)
         peaks = floor.peaks if floor is not None else [0.0] * self.scales.size
         self.peaks = np.asarray(peaks, dtype=np.float64)
         if self.peaks.shape != self.scales.shape or not (_usable(self.spread) and _usable(peaks)):
@@ -136,7 +137,7 @@ class NoiseFloor:
         base = np.where(lonely, own * own, self.square[group])
         grain = self.element_grain * np.where(lonely, values, self.scales[group])
         allowed = np.sqrt(ELEMENT_LIMIT**2 * (0.5 * own * own + 0.5 * base) + grain * grain)
-        least = np.maximum(self.peaks[group], self.step * (1 + self.relative_grain))
+        least = np.maximum(self.peaks[group], self.step[group])
         return np.maximum(allowed, np.where(lonely, 0.0, least))
 
     def score(self, candidate: "Array", element: float) -> NoiseScore:

@@ -53,8 +53,8 @@ _UNJUDGEABLE = 0.25
 class Settled:
     """What a tolerance makes of a comparison.
 
-    `limit` and `required` share a `unit`, empty for tolerances; `required` is the limit that would just have passed, None
-    where none would. `rule` says both in words.
+    `limit` and `required` share a `unit`, empty for tolerances; `required` is the limit that would
+    just have passed, None where none would. `rule` says both in words.
     """
 
     outcome: Outcome
@@ -193,7 +193,9 @@ class Limits:
         floor, why = self._floor(case, path, baseline, dtype)
         if floor is None or self.floors is None:
             return Linear(rule_for(None, dtype, precision, why), baseline)
-        seeds = "exact graph" if self.floors.exact else f"{self.floors.seeds} seeds"
+        seeds = f"{self.floors.seeds} seeds"
+        if self.floors.exact:
+            seeds = "exact graph" if self.floors.seeds else "not measured: nothing differs"
         return Calibrated(floor, f"{self.floors.precision.value}, {seeds}")
 
     def _floor(
@@ -214,10 +216,11 @@ class Limits:
             output = next(alike, None)
             if output is None:
                 return None, "noise not measured: no such output, of one shape, in perturbed runs"
+        steps = {one.output: one.step for one in floors.steps}
         try:
             floor = NoiseFloor(
                 baseline, dtype, output, Path(floors.folder), rounding=floors.rounding,
-                step=0.0 if output is None else dict(floors.steps).get(path, 0.0),
+                step=0.0 if output is None else steps.get(path, 0.0),
             )  # fmt: skip
         except EvidenceError as error:
             return None, f"noise not measured: {error.what}"

@@ -74,12 +74,20 @@ class CaseFloors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OutputStep:
+    """The quantization step of an output that is dequantized last, in the output's unit."""
+
+    output: str
+    step: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseFloors:
     """The floors of one model on one input set, at one precision.
 
-    `seeds` is the number of perturbed runs; `rounding` says that the graph rounds on purpose
-    (quantization): then differences come in steps. `exact` says that nothing in the graph rounds, so
-    that every floor is 0. `steps` are the quantization steps of outputs that are dequantized last.
+    `seeds` is the number of perturbed runs, 0 where none was needed because nothing differs;
+    `rounding` says that the graph rounds on purpose (quantization): then differences come in steps.
+    `exact` says that every floor is 0, because nothing in the graph rounds. `steps` are the quantization steps of outputs that are dequantized last.
     `failure` says why nothing could be measured at all.
     """
 
@@ -88,7 +96,7 @@ class NoiseFloors:
     seeds: int
     rounding: bool = False
     exact: bool = False
-    steps: tuple[tuple[str, float], ...] = ()
+    steps: tuple[OutputStep, ...] = ()
     cases: tuple[CaseFloors, ...] = ()
     failure: str = ""
 

@@ -28,8 +28,9 @@ from ci_parity.run.execute import observe
 from ci_parity.stages.agreement import Agreement
 from ci_parity.stages.attribution_words import alike, conclude, sentence
 from ci_parity.stages.boundaries import Compare, Judged, Kind
+from ci_parity.stages.boundary_floors import Floors
 from ci_parity.stages.inheritance import explains
-from ci_parity.stages.judge import Floors, Judgement, compare_boundary
+from ci_parity.stages.judge import Judgement, compare_boundary
 from ci_parity.stages.swaps import mixed, swaps_between
 
 _CASES = 3

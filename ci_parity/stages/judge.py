@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 from ci_parity.compare.latency import compare_latency
 from ci_parity.compare.observations import compare_observations
@@ -11,11 +10,9 @@ from ci_parity.compare.outputs import CaseComparison
 from ci_parity.config.model import Policy
 from ci_parity.records.attribution import Attribution
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
-from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.observation import RunStatus
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row
-from ci_parity.run.execute import Job
 from ci_parity.stages.boundaries import (
     VERSION,
     Boundary,
@@ -25,16 +22,9 @@ from ci_parity.stages.boundaries import (
     boundaries_of,
     in_order,
 )
+from ci_parity.stages.boundary_floors import Floors, floors_of
 from ci_parity.stages.inheritance import inherit, marked, origin_names
 from ci_parity.stages.suite import PairRun
-
-
-class Floors(Protocol):
-    """Where the noise floors of a boundary come from: measured now, or kept."""
-
-    def floors(self, baseline: Job | None, candidate: Job) -> NoiseFloors:
-        """Return the floors of a boundary by its two sides, None for stored references."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +60,7 @@ class Judgement:
         )
 
 
-def judge(
-    runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = None
-) -> Judgement:
+def judge(runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = None) -> Judgement:
     """Judge every boundary in order, and say which only show again what broke before them.
 
     1. Every boundary, as `boundaries` has them.
@@ -109,24 +97,15 @@ def compare_boundary(
 ) -> CaseComparison:
     """Compare the two sides of a boundary over its expected cases; every comparison passes here.
 
-    Noise floors are measured where the policy is calibrated and both sides brought something.
+    Noise floors are measured where the policy is calibrated and something differs.
     """
     subject = Subject(target=boundary.target, variant=boundary.variant, boundary=boundary.label)
     floors = None
-    if calibrator is not None and policy.calibrates and _comparable(boundary):
-        floors = calibrator.floors(boundary.baseline_job, boundary.candidate_job)
+    if calibrator is not None and policy.calibrates:
+        floors = floors_of(boundary, calibrator)
     return compare_observations(
         subject, boundary.baseline, boundary.candidate, boundary.expected, policy, floors
     )
-
-
-def _comparable(boundary: Boundary) -> bool:
-    """Whether some case ran on both sides."""
-    left, right = (
-        {run.case for run in side.cases if run.status is RunStatus.OK}
-        for side in (boundary.baseline, boundary.candidate)
-    )
-    return bool(left & right)
 
 
 def _judged(boundary: Boundary, compare: Compare) -> Judged:

@@ -29,9 +29,10 @@ from ci_parity.records.kept import (
     KeptSystem,
     KeptThreads,
 )
-from ci_parity.records.observation import Observation, RunStatus
+from ci_parity.records.observation import Observation
 from ci_parity.run.execute import Job
 from ci_parity.stages.boundaries import in_order
+from ci_parity.stages.boundary_floors import floors_of
 from ci_parity.stages.kept_runs import VERSION, cached, content_digest, keep_in_cache, write_run
 from ci_parity.stages.self_checks import ThreadRun
 from ci_parity.stages.suite import Neighbour, PairRun
@@ -197,12 +198,8 @@ def _floors(trial: Trial, policies: Sequence[Policy]) -> Iterator[KeptFloors]:
     """Yield the floors of every boundary that was judged by them; they are known by now."""
     calibrated = any(policy.calibrates for policy in policies)
     for one in in_order(trial.runs) if calibrated else ():
-        ran = [
-            {case.case for case in side.cases if case.status is RunStatus.OK}
-            for side in (one.baseline, one.candidate)
-        ]
-        if ran[0] & ran[1]:
-            floors = trial.floors.floors(one.baseline_job, one.candidate_job)
+        floors = floors_of(one, trial.floors)
+        if floors is not None:
             yield KeptFloors(
                 kind=int(one.kind), target=one.target, variant=one.variant, floors=floors
             )

@@ -14,10 +14,11 @@ from ci_parity.config.model import Contract, Policy
 from ci_parity.records.observation import CaseInputs, InputSet
 from ci_parity.run.environments import cache_folder
 from ci_parity.stages.attribute import attribute
+from ci_parity.stages.boundary_floors import Floors
 from ci_parity.stages.contract import ContractPlan, judge_contract, plan_contract
 from ci_parity.stages.custom_judges import run_judges
 from ci_parity.stages.fixture_changes import OpenSet
-from ci_parity.stages.judge import Floors, Judgement, judge
+from ci_parity.stages.judge import Judgement, judge
 from ci_parity.stages.noise import Calibrator
 from ci_parity.stages.self_checks import (
     SelfPlan,

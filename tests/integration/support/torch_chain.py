@@ -94,7 +94,7 @@ def int8() -> None:
     """Quantize the simplified model statically, calibrated on the training pictures."""
     from onnxruntime.quantization import CalibrationDataReader, quantize_static
 
-    class Reader(CalibrationDataReader):
+    class Reader(CalibrationDataReader):  # type: ignore[misc]
         def __init__(self) -> None:
             self.parts = iter(np.split(digits()[0], 12))
 

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ci_parity.calibrate.formula import SEED
 from ci_parity.calibrate.twin import Twin, make_twin
-from ci_parity.records.noise import Precision
+from ci_parity.records.noise import OutputStep, Precision
 from tests.unit.calibrate.twins import (
     FLOAT,
     model,
@@ -104,7 +104,11 @@ def test_a_quantized_graph_says_so(tmp_path: Path) -> None:
     nodes = [node("QuantizeLinear", "x s", "q"), node("DequantizeLinear", "q s", "y")]
     source = saved(tmp_path / "model.onnx", model(nodes, X, Y, [tensor("s", 0.5)]))
     twin = make_twin(source, tmp_path / "twin", None)
-    assert (twin.rounding, twin.precision, twin.steps) == (True, Precision.INT8, (("y", 0.5),))
+    assert (twin.rounding, twin.precision, twin.steps) == (
+        True,
+        Precision.INT8,
+        (OutputStep(output="y", step=0.5),),
+    )
 
 
 @pytest.mark.parametrize("name", ["a model.onnx", "modèle.onnx", "-o.onnx", "line\nbreak.onnx"])
