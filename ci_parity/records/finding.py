@@ -25,8 +25,9 @@ class Finding:
     """One judged fact.
 
     `id` is stable (`output.values`, `case.crash` …). `measured`, `limit` and `required` share one
-    `unit`, such as `x noise`, empty where the evidence says it; `required` is the limit that would have been needed. An `advisory` finding is shown as a
-    warning and never changes the outcome of a run.
+    `unit`, such as `x noise`, empty where the evidence says it; `required` is the limit that would
+    have been needed. An `advisory` finding is shown as a warning and never changes the outcome of a
+    run.
     """
 
     id: str
@@ -47,8 +48,9 @@ class OutputComparison:
 
     `limit` and `required` are the tolerance's leading number (`rtol`, or `atol` where `rtol` is 0):
     the one that was applied and the one that would just have passed, the other number scaled with
-    it. On a calibrated tolerance they are noise floors, and `unit` is `x noise`. `worst_index` is the element that used most of its limit, with both of its values. The other
-    figures are those of `compare.metrics`; `excess` and `rms_excess` are parts of what was allowed.
+    it. On a calibrated tolerance they are noise floors, and `unit` is `x noise`. `worst_index` is
+    the element that used most of its limit, with both of its values. The other figures are those of
+    `compare.metrics`; `excess` and `rms_excess` are parts of what was allowed.
     """
 
     subject: Subject

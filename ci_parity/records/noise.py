@@ -87,8 +87,8 @@ class NoiseFloors:
 
     `seeds` is the number of perturbed runs, 0 where none was needed because nothing differs;
     `rounding` says that the graph rounds on purpose (quantization): then differences come in steps.
-    `exact` says that every floor is 0, because nothing in the graph rounds. `steps` are the quantization steps of outputs that are dequantized last.
-    `failure` says why nothing could be measured at all.
+    `exact` says that every floor is 0, because nothing in the graph rounds. `steps` are those of
+    outputs that are dequantized last. `failure` says why nothing could be measured at all.
     """
 
     folder: str
