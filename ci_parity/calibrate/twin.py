@@ -56,7 +56,7 @@ def make_twin(
         model: path of the model.
         folder: an empty or new folder.
         precision: the other side's precision where it is coarser than the model's own.
-        write: whether the twin is wanted, not only what is read of the graph.
+        write: whether the twin itself is wanted, not only what is said of it.
         timeout_s: how long it may take.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -109,14 +109,14 @@ def write_twin(
             "precisions": {name: p.value for name, p in graph_precisions(graph, types).items()},
         }  # fmt: skip
         files = external_files(graph, model)
-        if not write:
-            return said
         if not perturb(graph, precision, types):
             return said | {"exact": True}
     except CiParityError as error:
         return said | {"failure": error.what}
     except ValueError as error:
         return said | {"failure": str(error)}
+    if not write:
+        return said
     # A folder of its own: the model chooses the names of its external data.
     home = folder / "model"
     twin = home / _unused_name({file.relative_to(model.parent).parts[0] for file in files})

@@ -8,6 +8,7 @@ from ci_parity.records.noise import (
     CaseFloors,
     NoiseFloors,
     OutputFloor,
+    OutputStep,
     Precision,
     group_axis,
 )
@@ -49,7 +50,7 @@ def test_the_coarsest_of_two_is_one_of_them() -> None:
         ((300, 1), None), ((1, 1000), None), ((2, 1000), None),
         ((1, 84, 8400), 1), ((1, 300, 6), 2), ((2, 3, 16), 1), ((1, 2, 15), None),
         ((1, 1, 48, 320), None), ((4, 1, 64, 2), 3), ((2, 0, 20), None), ((0, 3, 20), None),
-        ((1, 3, 640, 640), 1), ((5, 7, 6), None), ((1, 2048, 3), 2),
+        ((1, 3, 640, 640), 1), ((5, 7, 6), 1), ((5, 7, 2), 2), ((1, 2048, 3), 2),
     ],
 )  # fmt: skip
 def test_groups_are_channels_or_columns(shape: tuple[int, ...], axis: int | None) -> None:
@@ -62,7 +63,8 @@ def test_groups_are_channels_or_columns(shape: tuple[int, ...], axis: int | None
 def test_floors_go_through_json() -> None:
     """As they are kept between runs."""
     floors = NoiseFloors(
-        folder="f", precision=Precision.TF32, seeds=8, rounding=True, steps=(("y", 0.5),),
+        folder="f", precision=Precision.TF32, seeds=8, rounding=True,
+        steps=(OutputStep(output="y", step=0.5),),
         cases=(
             CaseFloors(
                 case="a",

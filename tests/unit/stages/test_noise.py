@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from ci_parity.base.progress import SilentProgress
 from ci_parity.compare import metrics
 from ci_parity.compare.tolerance import Calibrated, Limits
 from ci_parity.config.load import policy, target
-from ci_parity.records.noise import CaseFloors, NoiseFloors, Precision
-from ci_parity.records.observation import InputSet
+from ci_parity.records.noise import NoiseFloors, OutputStep, Precision
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.values import Value
 from ci_parity.run.execute import Job, Ports
@@ -51,7 +50,7 @@ class Bench:
 
     def __init__(self, folder: Path, cases: Mapping[str, Mapping[str, Value]] = CASES) -> None:
         self.folder = folder
-        self.inputs: InputSet = write_inputs(cases.items(), folder / "inputs", source="given")
+        self.inputs = write_inputs(cases.items(), folder / "inputs", source="given")
         (folder / "worker.py").write_text(WORKER, encoding="utf-8")
         self.log = folder / "starts"
         self.number = 0
@@ -153,7 +152,7 @@ def test_seeds_are_far_from_each_other() -> None:
     assert min(seeds) > 1e4
     gaps = np.diff(np.sort(seeds))
     assert gaps.min() > 100
-    assert max(seeds) * 90 < 2**24  # a float32 still has fractions of what is multiplied by it
+    assert max(seeds) < 2**18  # times the logarithm of a usual number, float32 has fractions left
 
 
 def test_many_cases_run_with_fewer_seeds(tmp_path: Path) -> None:
@@ -180,9 +179,7 @@ def test_a_model_is_measured_once(bench: Bench) -> None:
     """However many boundaries it is in, under whichever name."""
     calibrator = bench.calibrator()
     first = calibrator.floors(bench.job(), bench.job())
-    again = calibrator.floors(
-        bench.job(name="copy"), bench.job(intra_op=1) if False else bench.job()
-    )
+    again = calibrator.floors(bench.job(name="copy"), bench.job())
     assert again == first
     assert bench.starts == 1
 
@@ -239,7 +236,7 @@ def test_a_graph_that_quantizes_says_so(bench: Bench) -> None:
     nodes = [node("QuantizeLinear", "x s", "q"), node("DequantizeLinear", "q s", "y")]
     plain = model(nodes, [("x", FLOAT, ["n", 4])], [("y", FLOAT, None)], [tensor("s", 0.25)])
     floors = bench.calibrator().floors(bench.job(plain), bench.job(plain))
-    assert (floors.rounding, floors.steps) == (True, (("y", 0.25),))
+    assert (floors.rounding, floors.steps) == (True, (OutputStep(output="y", step=0.25),))
     assert floors.precision is Precision.INT8
 
 
@@ -298,35 +295,43 @@ def test_what_differs_is_measured_anew(bench: Bench, tmp_path: Path) -> None:
     assert floors.cases[0].outputs[0].file != floors.cases[1].outputs[0].file
 
 
-@pytest.mark.parametrize("damage", ["garbage", "empty", "gone", "short", "peaks", "axis", "escape"])
-def test_a_damaged_entry_is_measured_anew(damage: str, bench: Bench) -> None:
-    """And kept again; it is never taken for a floor."""
+DAMAGES = ("none", "garbage", "empty", "gone", "short", "peaks", "axis", "escape")
+
+
+def damaged(record: Path, damage: str) -> None:
+    """Do that to a kept entry."""
+    held = next(record.parent.glob("*.f32"))
+    text = record.read_text("utf-8")
+    match damage:
+        case "garbage":
+            record.write_text("{")
+        case "empty":
+            record.write_text("")
+        case "gone":
+            held.unlink()
+        case "short":
+            held.write_bytes(held.read_bytes()[:-4])
+        case "peaks":
+            record.write_text(text.replace('"peaks":[', '"peaks":[0.5,'))
+        case "axis":
+            record.write_text(text.replace('"axis":null', '"axis":1'))
+        case "escape":
+            record.write_text(text.replace(held.name, "../../../../starts"))
+
+
+def test_a_damaged_entry_is_measured_anew(tmp_path: Path) -> None:
+    """And kept again; it is never taken for a floor, whatever is wrong with it."""
+    bench = Bench(tmp_path, {d: {"x": normal(2, 4, seed=n)} for n, d in enumerate(DAMAGES)})
     job = bench.job()
     first = bench.calibrator("cache").floors(job, job)
-    for record in (bench.folder / "cache").rglob("floors.json"):
-        held = next(record.parent.glob("*.f32"))
-        text = record.read_text("utf-8")
-        match damage:
-            case "garbage":
-                record.write_text("{")
-            case "empty":
-                record.write_text("")
-            case "gone":
-                held.unlink()
-            case "short":
-                held.write_bytes(held.read_bytes()[:-4])
-            case "peaks":
-                record.write_text(text.replace('"peaks":[', '"peaks":[0.5,'))
-            case "axis":
-                record.write_text(text.replace('"axis":null', '"axis":1'))
-            case _:
-                record.write_text(text.replace(held.name, "../../../../starts"))
-    again = bench.calibrator("cache").floors(job, job)
-    assert bench.starts == 2
-    for left, right in zip(spreads(first), spreads(again), strict=True):
-        np.testing.assert_array_equal(left, right)
-    bench.calibrator("cache").floors(job, job)
-    assert bench.starts == 2
+    for record in sorted((tmp_path / "cache").rglob("floors.json")):
+        name = next(d for d in DAMAGES if f'"case":"{d}"' in record.read_text("utf-8"))
+        damaged(record, name)
+    for starts in (4, 4):  # one worker for four cases
+        again = bench.calibrator("cache").floors(job, job)
+        assert bench.starts == starts
+        for left, right in zip(spreads(first), spreads(again), strict=True):
+            np.testing.assert_array_equal(left, right)
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_but_time(bench: Bench) -> None:
@@ -339,13 +344,12 @@ def test_a_cache_that_cannot_be_written_costs_nothing_but_time(bench: Bench) -> 
 
 
 def test_failures_are_not_kept(bench: Bench) -> None:
-    """The next run tries again."""
-    for expected in (2, 4):
+    """The next run tries them again, and them alone."""
+    for expected in (1, 2):
         floors = bench.calibrator("cache").floors(bench.job(picky()), bench.job(picky()))
         assert list(failures(floors)) == ["two"]
-        assert bench.starts <= expected
-    assert not any("failure" in path.read_text("utf-8").replace('"failure":""', "")
-                   for path in (bench.folder / "cache").rglob("floors.json"))  # fmt: skip
+        assert bench.starts == expected
+    assert len(list((bench.folder / "cache").rglob("floors.json"))) == 1
 
 
 # Where there is no floor.
@@ -373,8 +377,8 @@ def test_a_case_that_fails_has_a_reason_and_no_floor(bench: Bench) -> None:
 
 def test_a_model_that_no_runtime_loads_has_a_reason(bench: Bench) -> None:
     """For every case."""
-    plain = model([node("Tanh", "x", "t"), node("NoSuchOperator", "t", "y", domain="nobody")],
-                  [("x", FLOAT, ["n", 4])], [("y", FLOAT, None)], domains={"nobody": 1})  # fmt: skip
+    nodes = [node("Tanh", "x", "t"), node("NoSuchOperator", "t", "y", domain="nobody")]
+    plain = model(nodes, [("x", FLOAT, None)], [("y", FLOAT, None)], domains={"nobody": 1})
     floors = bench.calibrator().floors(bench.job(plain), bench.job(plain))
     assert set(failures(floors)) == {"one", "two"}
     assert "no runtime loads the perturbed model" in failures(floors)["one"]
@@ -383,9 +387,9 @@ def test_a_model_that_no_runtime_loads_has_a_reason(bench: Bench) -> None:
 def test_a_model_that_hangs_is_given_up(tmp_path: Path) -> None:
     """After the first few cases: each further one would cost its whole time limit."""
     bench = Bench(tmp_path, {str(n): {"x": normal(2, 4)} for n in range(6)})
-    job = bench.job(mode="hangs", timeout_s=1.5)
+    job = bench.job(mode="hangs", timeout_s=1)
     floors = bench.calibrator("cache").floors(job, job)
-    assert set(failures(floors).values()) == {"no perturbed run ended within 1.5 s"}
+    assert set(failures(floors).values()) == {"no perturbed run ended within 1 s"}
     assert len(failures(floors)) == 6
     assert bench.starts <= 3
 
@@ -486,25 +490,3 @@ def test_a_model_that_knows_the_seed_has_the_ladder(bench: Bench) -> None:
     plain.graph.node.insert(0, node("Mul", "x ci_parity_noise_seed", "unused"))
     floors = bench.calibrator().floors(bench.job(plain), bench.job(plain))
     assert "a tensor called ci_parity_noise_seed" in floors.failure
-
-
-def test_a_loop_without_end_costs_its_time_limit(bench: Bench) -> None:
-    """A few times, not once for each case and seed."""
-    turn = helper.make_graph(
-        [node("Tanh", "state", "next"), node("Identity", "go", "on")], "turn",
-        [helper.make_tensor_value_info("i", TensorProto.INT64, []),
-         helper.make_tensor_value_info("go", TensorProto.BOOL, []),
-         helper.make_tensor_value_info("state", FLOAT, None)],
-        [helper.make_tensor_value_info("on", TensorProto.BOOL, []),
-         helper.make_tensor_value_info("next", FLOAT, None)],
-    )  # fmt: skip
-    plain = model(
-        [node("Loop", "turns go x", "y", body=turn)],
-        [("x", FLOAT, ["n", 4])], [("y", FLOAT, None)],
-        [tensor("turns", 2**40, np.int64), tensor("go", True, np.bool_)],
-    )  # fmt: skip
-    job = bench.job(plain, timeout_s=4)
-    floors = bench.calibrator().floors(job, job)
-    assert set(failures(floors)) == {"one", "two"}
-    assert bench.starts <= 3
-    assert all(isinstance(case, CaseFloors) and not case.outputs for case in floors.cases)
