@@ -7,6 +7,7 @@ it crashes or does not end, this process is lost and the caller is told.
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,19 +116,30 @@ def write_twin(
         return said | {"failure": error.what}
     except ValueError as error:
         return said | {"failure": str(error)}
-    if not write:
-        return said
+    return said | (_written(graph, files, model, folder) if write else {})
+
+
+def _written(
+    graph: "ModelProto", files: Sequence[Path], model: Path, folder: Path
+) -> dict[str, object]:
+    """Write a twin and the external data of its model; return where it is, or why it is not."""
+    from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
+
+    try:
+        data = graph.SerializeToString()
+    except EncodeError:
+        return {"failure": "the perturbed graph is more than a protobuf can hold (2 GiB)"}
     # A folder of its own: the model chooses the names of its external data.
     home = folder / "model"
     twin = home / _unused_name({file.relative_to(model.parent).parts[0] for file in files})
     home.mkdir()
-    twin.write_bytes(graph.SerializeToString())
+    twin.write_bytes(data)
     for file in files:
         # No hard links: onnx refuses to read through one, the user's own file no less than ours.
         place = home / file.relative_to(model.parent)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)
-    return said | {"model": str(twin.relative_to(folder))}
+    return {"model": str(twin.relative_to(folder))}
 
 
 def _inlined(graph: "ModelProto") -> "ModelProto":
