@@ -108,7 +108,7 @@ class Study:
                 kind = "divergent" if divergent else "harmless"
                 what = f"{before} -> {after}"
                 yield judge.compare(name, kind, what, left, right)
-        for number, observed in enumerate(held_out):
+        for number, observed in enumerate(held_out if ran(newest, *held_out) else ()):
             yield judge.compare(name, "noise", f"perturbed run {number}", newest, observed)
         for factor in FACTORS:
             for index in self.weights(draws):

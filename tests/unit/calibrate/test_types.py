@@ -140,6 +140,36 @@ def test_what_follows_an_unknown_operator_is_known() -> None:
     ]  # fmt: skip
 
 
+def test_what_a_loop_returns_is_known_behind_an_unknown_operator() -> None:
+    """Its states and what it gathered; the first result of its body only says to go on."""
+    ports = [("i", TensorProto.INT64), ("go", TensorProto.BOOL), ("state", 0)]
+    results = [("on", TensorProto.BOOL), ("next", 0), ("seen", 0)]
+    turn = helper.make_graph(
+        [node("Identity", "go", "on"), node("Neg", "g", "next"), node("ArgMax", "g", "seen")],
+        "turn", [helper.make_tensor_value_info(name, kind, None) for name, kind in ports],
+        [helper.make_tensor_value_info(name, kind, None) for name, kind in results],
+    )  # fmt: skip
+    plain = model(
+        [own("Gelu", "x", "g"), node("Loop", "turns _ g", "last all", body=turn),
+         node("Exp", "last", "y")],
+        X, Y, [tensor("turns", 3, np.int64)], domains=MS,
+    )  # fmt: skip
+    types = element_types(plain)
+    assert (types["last"], types["all"], types["y"]) == ("float", "int64", "float")
+
+
+def test_shapes_that_are_kept_elsewhere_are_not_looked_for() -> None:
+    """A Reshape by them has a type, and no shape."""
+    outside = onnx.TensorProto(
+        name="s", data_type=TensorProto.INT64, dims=[2], data_location=TensorProto.EXTERNAL
+    )
+    outside.external_data.add(key="location", value="not-there.bin")
+    plain = model(
+        [node("Reshape", "x s", "r"), node("Exp", "r", "y")], X, [("z", FLOAT, None)], [outside]
+    )
+    assert element_types(plain)["y"] == "float"
+
+
 def test_what_is_declared_precedes_what_is_concluded() -> None:
     """A file that optimized models are saved to says it all."""
     plain = model([own("Odd", "x", "o"), node("Neg", "x", "y")], X, Y, domains=MS)

@@ -98,6 +98,17 @@ def test_an_element_is_judged_by_its_own_floor_and_its_groups(tmp_path: Path) ->
     np.testing.assert_allclose(allowed, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((2, 3, 40), 1), ((40, 3), 1), ((2, 40, 3), 2)])
+def test_every_element_has_the_floor_of_its_group(
+    shape: tuple[int, ...], axis: int, tmp_path: Path
+) -> None:
+    """Wherever the elements of a channel or column stand in memory."""
+    place = [3 if index == axis else 1 for index in range(len(shape))]
+    spread = np.broadcast_to(np.float32([1, 2, 3]).reshape(place), shape)  # type: ignore[arg-type]
+    floor = floor_of(tmp_path, np.ones(shape, np.float32), spread, peaks=(0.0,) * 3)
+    np.testing.assert_allclose(floor.at(0, spread.size), ELEMENT_LIMIT * spread.ravel(), rtol=1e-6)
+
+
 def test_what_was_seen_is_allowed(tmp_path: Path) -> None:
     """An element may differ by the largest deviation of its group over the seeds."""
     baseline = normal(50)
@@ -275,12 +286,21 @@ def test_sentinels_set_no_scale(sentinels: list[float], tmp_path: Path) -> None:
 def test_a_sentinel_is_judged_by_its_own_size(tmp_path: Path) -> None:
     """Its last digits may differ, and no more."""
     baseline = np.append(normal(500), np.float32(-1e9))
-    floor = floor_of(tmp_path, baseline, 1e-6, peaks=(1e-5,))
+    floor = floor_of(tmp_path, baseline, 1e-6, peaks=(5e8,))
     near, far = baseline.copy(), baseline.copy()
     near[-1] += 64
     far[-1] = -9e8
     assert scored(floor, near).used < 1
     assert scored(floor, far).used > 1
+
+
+def test_what_a_sentinel_may_differ_by_is_its_own(tmp_path: Path) -> None:
+    """Its spread and its grain, not those of its group."""
+    baseline = np.append(normal(500), np.float32(-1e9))
+    spread = np.append(np.full(500, 5e3), 1e3).astype(np.float32)
+    allowed = floor_of(tmp_path, baseline, spread).at(500, 1)
+    grain = GRAIN_ULP * 2.0**-24 * 1e9
+    assert allowed[0] == pytest.approx(ELEMENT_LIMIT * math.hypot(1e3, grain), rel=1e-6)
 
 
 def test_an_output_of_sentinels_alone_is_judged_element_by_element(tmp_path: Path) -> None:

@@ -313,6 +313,14 @@ def test_too_much_noise_is_inconclusive(
     assert made.outcome is outcome
 
 
+def test_too_much_noise_is_inconclusive_also_where_zeros_would_fail(tmp_path: Path) -> None:
+    """Of all that is less than zero is from it, nothing was tested."""
+    baseline = floats(*[1.0, -1.0] * 200)
+    found = tolerated(baseline, measured_floors(tmp_path, baseline, 0.3, rounding=True))
+    assert settled(found, baseline, np.zeros_like(baseline)).outcome is Outcome.FAIL
+    assert settled(found, baseline, baseline * 0.9).outcome is Outcome.INCONCLUSIVE
+
+
 def test_zeros_that_the_noise_makes_something_are_inconclusive(tmp_path: Path) -> None:
     """There is nothing to relate it to, and everything would pass."""
     zeros = np.zeros(50, np.float32)
