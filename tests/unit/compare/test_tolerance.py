@@ -314,7 +314,7 @@ def test_too_much_noise_is_inconclusive(
 
 
 def test_too_much_noise_is_inconclusive_also_where_zeros_would_fail(tmp_path: Path) -> None:
-    """Of all that is less than zero is from it, nothing was tested."""
+    """What differs less than zeros do was not tested."""
     baseline = floats(*[1.0, -1.0] * 200)
     found = tolerated(baseline, measured_floors(tmp_path, baseline, 0.3, rounding=True))
     assert settled(found, baseline, np.zeros_like(baseline)).outcome is Outcome.FAIL
