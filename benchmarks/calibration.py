@@ -132,6 +132,7 @@ def report(found: Sequence[Comparison], costs: Sequence[Cost]) -> None:
         distributions(found)
         by_limit(found)
         by_setting(found)
+        fixed_tolerances(found)
     against_peers(found)
     corpus(found)
     table(
@@ -170,11 +171,13 @@ def by_model(found: Sequence[Comparison], models: Sequence[str]) -> None:
         "x1.001 caught", "x1.0001 caught", "x1.001 least", "x1.0001 least", "no effect",
     )  # fmt: skip
     table("Published models, in parts of the limits", head, rows)
-    for kind in ("divergent", "harmless"):
-        for c in found:
-            if c.kind == kind and (c.verdict != "pass" or kind == "divergent"):
-                where = f"{kind}: {c.subject}, {c.what}"
-                say(f"{where}: {c.verdict}, {c.to_scale:.2g} of scale; {c.note}")
+    said: dict[tuple[str, str, str], list[Comparison]] = {}
+    for c in found:
+        if c.kind == "divergent" or (c.kind == "harmless" and c.verdict != "pass"):
+            said.setdefault((c.subject, c.kind, c.note), []).append(c)
+    for (subject, kind, note), some in said.items():
+        where = some[0].what + (f" and {len(some) - 1} more" if some[1:] else "")
+        say(f"{kind}: {subject}, {where}: {some[0].verdict}; {note}")
 
 
 def least_caught(some: Sequence[Comparison]) -> str:
@@ -277,6 +280,18 @@ def against_peers(found: Sequence[Comparison]) -> None:
             sides = [[None if flag is None else not flag for flag in side] for side in sides]
         rows.append((name, *(part(side) for side in sides)))
     table("Against peers", ("", "calibrated", "ladder", "Polygraphy", "numpy.allclose"), rows)
+
+
+def fixed_tolerances(found: Sequence[Comparison]) -> None:
+    """Print what any fixed rtol = atol would make of the float32 models, beside the product."""
+    some = [c for c in found if plain(c)]
+    least = max((c.fixed or 0.0 for c in of_kind(some, "harmless")), default=0.0)
+    rows = [
+        (f"{limit:.2g}", *rates(found, lambda c, limit=limit: (c.fixed or 0.0) > limit))
+        for limit in sorted({1e-7, 1e-6, 1e-5, 1e-4, least})
+    ]
+    rows.append(("calibrated", *rates(found, lambda c: c.flagged)))
+    table("Any fixed rtol = atol; the largest harmless one is among them", ("limit", *RATES), rows)
 
 
 def barred(comparison: Comparison) -> bool:

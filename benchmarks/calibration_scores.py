@@ -69,7 +69,8 @@ class Comparison:
 
     `kind` is `harmless`, `noise` or a fault; `verdict` is the product's, `scores` by setting;
     `ladder`, `allclose` and `polygraphy` say whether these flag it, None where they were not asked.
-    `to_scale` is the largest difference relative to its output's scale.
+    `to_scale` is the largest difference relative to its output's scale, `fixed` the one number for
+    rtol and atol that would just have passed it.
     """
 
     subject: str
@@ -82,6 +83,7 @@ class Comparison:
     ladder: bool | None = None
     allclose: bool | None = None
     polygraphy: bool | None = None
+    fixed: float | None = None
     note: str = ""
 
     @property
@@ -122,6 +124,7 @@ class Judge:
             to_scale=max((output.rel_to_scale or 0.0 for output in found.outputs), default=0.0),
             scores=scores, ladder=_ladder(names, baseline, candidate),
             allclose=peers[0], polygraphy=peers[1],
+            fixed=_fixed(baseline, candidate),
             note=f"{failed[0].id}: {failed[0].evidence[:300]}" if failed else "",
         )  # fmt: skip
 
@@ -157,6 +160,21 @@ class Judge:
             finally:
                 noise.GRAIN_ULP = kept
         return self._limits[key]
+
+
+def _fixed(baseline: Observation, candidate: Observation) -> float:
+    """Return the smallest number that passes as rtol and atol of floats, infinite where none is."""
+    needed = 0.0
+    with np.errstate(all="ignore"):
+        for _, _, left, right in _pairs(baseline, candidate):
+            if left.shape != right.shape or left.dtype.kind not in "fc" or not left.size:
+                continue
+            same = (left == right) | (np.isnan(left) & np.isnan(right))
+            wide = left.astype(np.float64), right.astype(np.float64)
+            ratios = np.abs(wide[0] - wide[1]) / (1 + np.abs(wide[0]))
+            found = np.where(same, 0.0, np.nan_to_num(ratios, nan=np.inf, posinf=np.inf))
+            needed = max(needed, float(found.max()))
+    return needed
 
 
 def _ladder(names: Sequence[str], baseline: Observation, candidate: Observation) -> bool:

@@ -193,6 +193,17 @@ def test_integers_and_simple_fractions_stay_where_a_step_decides() -> None:
     assert (noise(smooth, {"x": x}) > 0)[3:8].all()
 
 
+def test_steps_of_integers_decide_nothing_about_floats() -> None:
+    """Indices are compared everywhere; simple fractions move as all others do."""
+    nodes = [node("Mul", "x one", "y"), node("Less", "i i", "less")]
+    plain = model(
+        nodes, [*X, ("i", TensorProto.INT64, [2])], [*Y, ("less", TensorProto.BOOL, None)],
+        [tensor("one", 1.0)],
+    )  # fmt: skip
+    feeds = {"x": np.array([0.5, 0.375, 3.0], np.float32), "i": np.array([1, 2])}
+    assert (noise(plain, feeds) > 0).all()
+
+
 def test_a_step_inside_a_branch_counts() -> None:
     """Integers stay in the whole graph."""
     inner = onnx.helper.make_graph(
@@ -317,6 +328,14 @@ def test_older_opsets_are_refused() -> None:
     """Their Min does not broadcast."""
     with pytest.raises(ValueError, match="opset 7, noise needs 8"):
         perturb(one("Tanh", opset=7))
+
+
+@pytest.mark.parametrize("precision", [None, *Precision])
+def test_a_twin_has_no_numbers_that_it_does_not_use(precision: Precision | None) -> None:
+    """Runtimes warn of each."""
+    made = twin(convolution(), precision)
+    read = {name for n in made.graph.node for name in n.input}
+    assert {n.output[0] for n in made.graph.node if n.op_type == "Constant"} <= read
 
 
 @pytest.mark.parametrize("precision", [None, Precision.INT8, Precision.TF32])

@@ -137,6 +137,35 @@ def test_what_a_loop_hands_on_carries_noise() -> None:
     assert list(product.input) == ["state", "w"]
 
 
+def test_what_a_scan_hands_on_carries_noise() -> None:
+    """Its state does, what it scans does not until it is perturbed."""
+    turn = body(
+        [node("MatMul", "state w", "next"), node("MatMul", "item v", "seen")],
+        [("state", FLOAT, [2, 4]), ("item", FLOAT, [2, 4])],
+        [("next", FLOAT, [2, 4]), ("seen", FLOAT, [2, 4])],
+    )
+    plain = model(
+        [node("Scan", "start x", "y all", body=turn, num_scan_inputs=1)],
+        [("x", FLOAT, [5, 2, 4])], [*Y, ("all", FLOAT, None)],
+        [weights("start", 2, 4), weights("w", 4, 4), weights("v", 4, 4)],
+    )  # fmt: skip
+    inner = next(a.g for a in twin(plain).graph.node[-1].attribute if a.name == "body")
+    first, second = (n for n in inner.node if n.op_type == "MatMul")
+    assert list(first.input) == ["state", "w"]
+    assert "v" not in second.input
+
+
+def test_what_a_branch_makes_carries_noise() -> None:
+    """Though only the condition goes into the If."""
+    plain = branches()
+    plain.graph.node[0].output[0] = "chosen"
+    plain.graph.node.append(node("MatMul", "chosen u", "y"))
+    plain.graph.initializer.append(weights("u", 3, 3))
+    after = twin(plain).graph.node
+    product = [n for n in after if n.op_type == "MatMul"][-1]
+    assert list(product.input) == ["chosen", "u"]
+
+
 def test_functions_of_the_model_are_perturbed_where_they_are_called() -> None:
     """`calibrate.twin` inlines them first; a graph that still has some stays valid."""
     square = helper.make_function(
