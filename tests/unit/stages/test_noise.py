@@ -231,6 +231,15 @@ def test_an_exact_graph_starts_nothing(bench: Bench) -> None:
     assert bench.starts == 0
 
 
+def test_an_exact_graph_rounds_beside_a_coarser_side(bench: Bench) -> None:
+    """What it hands through is stored in float16 there."""
+    plain = model([node("Relu", "x", "y")], [("x", FLOAT, ["n", 4])], [("y", FLOAT, None)])
+    coarse = bench.job(plain, name="coarse", provider="CoreMLExecutionProvider")
+    floors = bench.calibrator().floors(bench.job(plain), coarse)
+    assert (floors.exact, floors.precision) == (False, Precision.FLOAT16)
+    assert spreads(floors)[0].max() > 1e-5
+
+
 def test_a_graph_that_quantizes_says_so(bench: Bench) -> None:
     """That it rounds, and to which step."""
     nodes = [node("QuantizeLinear", "x s", "q"), node("DequantizeLinear", "q s", "y")]
