@@ -1,4 +1,4 @@
-"""Naming the first node that went wrong: graphs taken apart, searched, and shrunk to a reproduction.
+"""Naming the first node that went wrong: graphs taken apart, searched and shrunk.
 
-Nothing here runs a model or judges a number: `stages.localise` does, and hands in what it saw.
+Nothing here runs a model or judges a number: `stages.localising` does, and hands in what it saw.
 """
