@@ -17,13 +17,15 @@ from ci_parity.base.errors import EvidenceError
 from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.base.progress import Progress
 from ci_parity.config.discover import find_deployment
-from ci_parity.config.model import Deployment, Policy, Target
+from ci_parity.config.model import Deployment, Localise, Policy, Target
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources
+from ci_parity.detect.identity import read_models
 from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.fixtures.store import FixtureSet
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.kept import KeptRun
+from ci_parity.records.model_facts import ModelFacts
 from ci_parity.records.verdict import Verdict
 from ci_parity.release.store import ReleaseLog, open_log
 from ci_parity.run.environments import cache_folder
@@ -43,6 +45,7 @@ from ci_parity.stages.identify import (
 from ci_parity.stages.judge import judge
 from ci_parity.stages.keeping import keep, key_of, observed, settings_of
 from ci_parity.stages.kept_runs import cached, read_run
+from ci_parity.stages.localising.search import localise
 from ci_parity.stages.noise import Calibrator
 from ci_parity.stages.pairs import pair_of_two, pairs_to_run
 from ci_parity.stages.policy_guard import Guard, by_the_calendar, plan_guard
@@ -55,6 +58,7 @@ from ci_parity.stages.rejudge import (
     signature_here,
     unmet,
 )
+from ci_parity.stages.submodules import checked_out
 from ci_parity.stages.suite import Pair, run_pairs
 from ci_parity.stages.trial import Rules, judge_trial, run_trial
 from ci_parity.stages.unchanged import unchanged
@@ -66,7 +70,8 @@ class CheckOptions:
 
     `base` is empty for the merge base with the default branch. `no_base` says why there can be
     none, as on a schedule or after a force-push; then only the release log can be the baseline.
-    `clock` tells the seconds since the epoch. `keep` is a folder for the observations of this run.
+    `clock` tells the seconds since the epoch. `keep` is a folder for the observations of this run,
+    `reproductions` one for what reproduces a divergence.
     """
 
     root: Path
@@ -78,6 +83,7 @@ class CheckOptions:
     force: bool = False
     clock: Callable[[], float] = time.time
     keep: Path | None = None
+    reproductions: Path | None = None
 
     @property
     def today(self) -> date:
@@ -117,13 +123,19 @@ class JudgeOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffOptions:
-    """Two systems: a model and a target on each side, the inputs, and how to judge."""
+    """Two systems: a model and a target on each side, the inputs, and how to judge.
+
+    `localise` is what the search for the first node that went wrong may cost; `reproductions` is a
+    folder for what reproduces it.
+    """
 
     baseline_model: Path
     candidate_model: Path
     baseline: Target
     candidate: Target
     policy: Policy
+    localise: Localise
+    reproductions: Path | None = None
     inputs: Sequence[Path] = ()
     dims: Mapping[str, int] = field(default_factory=dict)
     reproduce: str = ""
@@ -131,7 +143,7 @@ class DiffOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What is known before anything runs."""
+    """What is known before anything runs; `models` are the facts of each variant's files."""
 
     deployment: Deployment
     signature: Signature
@@ -139,6 +151,7 @@ class Examined:
     log: ReleaseLog | None
     baseline: Baseline
     changes: ChangeSet
+    models: Mapping[str, ModelFacts]
 
     @property
     def cases(self) -> OpenSet:
@@ -163,7 +176,7 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
         work = Path(scratch)
         known = examine(options, work / "baseline")
         deployment, changes = known.deployment, known.changes
-        manifest = assemble.manifest_of(deployment)
+        manifest = assemble.manifest_of(deployment, known.models)
         guard = plan_guard(
             deployment, known.cases, known.baseline, changes.identities, options.today
         )
@@ -199,6 +212,11 @@ def _run(
         pairs = pairs_to_run(replace(deployment, policy=asked), known.baseline, changes)
         trial = run_trial(pairs, known.cases, rules, work / "trial", progress, settings=asked)
     judgement = judge_trial(trial, policy, work / "trial", progress, causes=kept is None)
+    if kept is None:
+        judgement = localise(
+            judgement, trial.inputs, policy, trial.floors, deployment.localise, work / "localise",
+            progress, options.reproductions,
+        )  # fmt: skip
     candidate = Candidate(
         deployment=deployment, cases=known.cases, baseline=known.baseline, changes=changes,
         pairs=tuple(pairs),
@@ -237,9 +255,10 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     2. The baseline: the last validated state of the release log, else the base commit.
     3. The change set.
     """
-    deployment = find_deployment(options.root, options.config)
+    deployment = checked_out(options.root, options.config)
     signature, fixtures = fixtures_of(deployment)
-    identities = identities_of(deployment, fixtures, options.host)
+    models = read_models(deployment)
+    identities = identities_of(deployment, fixtures, options.host, models=models)
     log = _log(deployment, options)
     lines = log.read() if log else ()
     history = History(config=options.config, base=options.base, no_base=options.no_base)
@@ -248,7 +267,7 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     changes = detect_changes(deployment, baseline, identities, why_all=why_all)
     return Examined(
         deployment=deployment, signature=signature, fixtures=fixtures, log=log, baseline=baseline,
-        changes=changes,
+        changes=changes, models=models,
     )  # fmt: skip
 
 
@@ -285,7 +304,11 @@ def diff(options: DiffOptions, progress: Progress) -> Verdict:
         judgement = judge(runs, options.policy, calibrator)
         judgement = attribute(
             judgement, inputs, options.policy, calibrator, work / "causes", progress
-        ).plus(left_out)
+        )
+        judgement = localise(
+            judgement, inputs, options.policy, calibrator, options.localise, work / "localise",
+            progress, options.reproductions,
+        ).plus(left_out)  # fmt: skip
     return assemble.judged(
         command="diff", deployment=options.candidate_model.name, judgement=judgement, runs=runs,
         inputs=inputs, changes=None, bundle="", reproduce=(options.reproduce,),

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_parity.base.errors import EvidenceError
 from ci_parity.base.process import Completed, packaging_environment, run
 
 LOCAL_TIMEOUT_S = 60.0
@@ -50,8 +51,10 @@ def ask(repository: Path, *arguments: str, timeout_s: float = LOCAL_TIMEOUT_S) -
     """Run git in a repository and return what it said, whatever its exit status.
 
     Raises:
+        EvidenceError: a folder of the work tree would be taken for a repository.
         InfrastructureError: git cannot be started, or does not end in time.
     """
+    _refuse_disguised(repository)
     return run(("git", "-C", repository, *arguments), env=environment(), timeout_s=timeout_s)
 
 
@@ -91,6 +94,24 @@ def environment(
     passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
     quiet = {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     return packaging_environment(passed | quiet | config)
+
+
+def _refuse_disguised(folder: Path) -> None:
+    """Refuse a folder that git would take for a bare repository, with commands in its settings.
+
+    A commit can hold such a folder, but nothing called `.git`; git looks from here upwards.
+    """
+    physical = folder.resolve()
+    for place in (physical, *physical.parents):
+        if os.path.lexists(place / ".git"):
+            return
+        parts = all((place / part).is_dir() for part in ("objects", "refs"))
+        if os.path.lexists(place / "HEAD") and (parts or os.path.lexists(place / "commondir")):
+            raise EvidenceError(
+                "the folder looks like a git repository without a work tree",
+                where=str(place),
+                remedy="move the files HEAD and commondir, or objects and refs, elsewhere",
+            )
 
 
 def text_of(done: Completed) -> str:

@@ -77,12 +77,21 @@ def external_files(model: "ModelProto", path: Path) -> tuple[Path, ...]:
             passes a symbolic link, is no regular file, or is too short for what a tensor claims.
     """
     slices: dict[PurePosixPath, list[_Slice]] = {}
-    for tensor in _external_tensors(model):
+    for tensor in external_tensors(model):
         part = _slice(tensor, path)
         slices.setdefault(_plain_location(part, path), []).append(part)
     return tuple(
         _checked_file(location, slices[location], path) for location in sorted(slices, key=str)
     )
+
+
+def external_tensors(model: "ModelProto") -> "Iterator[TensorProto]":
+    """Yield every tensor of a model, wherever it stands, whose data lies in another file."""
+    import onnx
+
+    for tensor in _tensors(model):
+        if tensor.data_location == onnx.TensorProto.EXTERNAL:
+            yield tensor
 
 
 def artifact_digest_files(path: Path) -> tuple[Path, ...]:
@@ -165,14 +174,6 @@ def _refuse_other_than_file(path: Path) -> None:
             remedy="save the weights as external data: "
             "onnx.save(model, path, save_as_external_data=True)",
         )
-
-
-def _external_tensors(model: "ModelProto") -> "Iterator[TensorProto]":
-    import onnx
-
-    for tensor in _tensors(model):
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            yield tensor
 
 
 def _tensors(model: "ModelProto") -> "Iterator[TensorProto]":

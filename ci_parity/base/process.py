@@ -28,6 +28,7 @@ _RUNTIME_PREFIXES = (
 # Whatever starts like this stays here, listed or not: the first lets a model bring configuration
 # behind the contract's back, the others are secrets that installing needs no more than running.
 _NEVER = ("ORT_LOAD_CONFIG_FROM_MODEL", "UV_PUBLISH_")
+_NOT_INSIDE = ("_PATH", "_HOME", "_VISIBLE_DEVICES", "_DRIVER_CAPABILITIES")
 # onnxruntime 1.29 and later report on the models they run unless told not to.
 _QUIET = {"ORT_DISABLE_TELEMETRY": "1"}
 
@@ -51,6 +52,15 @@ class Completed:
 def worker_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a process that runs a model: no secrets, no package settings."""
     return _chosen(_PASSED, _RUNTIME_PREFIXES) | _QUIET | dict(extra or {})
+
+
+def container_environment() -> dict[str, str]:
+    """Return the variables that a container gets: what steers a runtime, nothing else of ours.
+
+    Paths are this machine's, and devices are the daemon's to give.
+    """
+    steering = _chosen((), _RUNTIME_PREFIXES)
+    return {n: v for n, v in steering.items() if not n.endswith(_NOT_INSIDE)} | _QUIET
 
 
 def packaging_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:

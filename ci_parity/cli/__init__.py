@@ -6,6 +6,7 @@ Commands are imported when they are called: most of them need little of the rest
 
 import importlib
 import logging
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -55,6 +56,8 @@ def root() -> None:
 
 def main() -> None:
     """Run the command line; the console script."""
+    # As an interrupt does, so that nothing we started outlives us.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(run(sys.argv[1:]))
 
 

@@ -96,7 +96,7 @@ def _run(
 ) -> int:  # fmt: skip
     options = CheckOptions(
         root=root, config=inputs.config, base=context.base_sha or "", no_base=_no_base(context),
-        log=inputs.log, force=inputs.force,
+        log=inputs.log, force=inputs.force, reproductions=report_dir,
     )  # fmt: skip
     done = check(options, PlainProgress())
     origin = Origin(

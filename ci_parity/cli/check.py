@@ -94,7 +94,10 @@ def _check_all(
     from ci_parity.pipeline import CheckOptions, check
     from ci_parity.stages import deliver
 
-    wanted = CheckOptions(root=root, config=config, base=base, log=log, force=force, keep=keep)
+    wanted = CheckOptions(
+        root=root, config=config, base=base, log=log, force=force, keep=keep,
+        reproductions=report_dir,
+    )  # fmt: skip
     done = check(wanted, show_progress())
     origin = _report(done.verdict, done.manifest, root, report_dir, json_path)
     if record == "always" and done.verdict.ran:

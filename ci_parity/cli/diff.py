@@ -19,6 +19,7 @@ Examples:
   ci-parity diff model.onnx --baseline-option graph_optimization_level=disable_all
   ci-parity diff model.onnx --candidate-runtime openvino==2026.4.1
   ci-parity diff model.onnx --candidate-runtime 'command:["./my-runner"]'
+  ci-parity diff model.onnx --candidate-runtime image:registry/name@sha256:DIGEST
   ci-parity diff float.onnx int8.onnx --inputs fixtures/ocr --rtol 0.05 --atol 0.01
 """
 
@@ -131,6 +132,22 @@ def spread_inputs(words: Sequence[str]) -> list[str]:
     help="Fail when the p50 grows by more, such as 10%.",
 )
 @click.option(
+    "--localise/--no-localise",
+    default=True,
+    show_default=True,
+    help="After a failed comparison, name the first node that went wrong.",
+)
+@click.option(
+    "--localise-seconds",
+    type=float,
+    help="Time for that; then what was narrowed down so far is reported. 300 by default.",
+)
+@click.option(
+    "--repro-dir",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder for the smallest model that shows the fault, its inputs and a script.",
+)
+@click.option(
     "--json",
     "json_path",
     default="",
@@ -149,6 +166,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - click hands options over by 
         baseline=_target(given, "baseline"),
         candidate=_target(given, "candidate"),
         policy=_policy(given),
+        localise=_budget(given),
+        reproductions=given["repro_dir"],
         inputs=given["inputs"],
         dims=_dims(given["dims"]),
         reproduce=shlex.join(["ci-parity", "diff", *click.get_current_context().meta[_WORDS]]),
@@ -209,6 +228,13 @@ def _policy(given: dict[str, Any]) -> Any:  # noqa: ANN401 - a Policy, imported 
     raw = {"repeat": given["repeat"], "timeout_s": given["timeout"], "latency": latency}
     tolerance = {name: given[name] for name in ("rtol", "atol") if given[name] is not None}
     return load.policy(raw | {"tolerance": tolerance or given["tolerance"]})
+
+
+def _budget(given: dict[str, Any]) -> Any:  # noqa: ANN401 - a Localise, imported lazily
+    from ci_parity.config import load
+
+    seconds = given["localise_seconds"] if given["localise"] else 0
+    return load.localise({} if seconds is None else {"seconds": seconds})
 
 
 def _dims(words: Sequence[str]) -> dict[str, int]:

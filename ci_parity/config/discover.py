@@ -83,7 +83,7 @@ def pinned_runtime(root: Path) -> str:
 
     Lock and requirement files at its top and in `requirements/` are read, locks first; the first
     one that pins exactly one version of one onnxruntime package counts. A file that cannot be read
-    is said and passed over.
+    or pins several is said and passed over.
     """
     from ci_parity.base.pins import read_pins
 
@@ -95,6 +95,9 @@ def pinned_runtime(root: Path) -> str:
             continue
         if len(found) == 1:
             return found.pop()
+        if found:
+            words = " and ".join(sorted(found))
+            logger.warning("no runtime is taken from %s: it pins %s", path.name, words)
     return CURRENT
 
 

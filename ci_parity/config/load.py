@@ -7,6 +7,7 @@ that was probably meant. Defaults live in `schema.json` alone.
 import difflib
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
 from importlib import resources
@@ -22,6 +23,8 @@ from ci_parity.config.model import (
     Converter,
     Deployment,
     LatencyPolicy,
+    Localise,
+    Optimization,
     Policy,
     Release,
     SelfChecks,
@@ -31,12 +34,14 @@ from ci_parity.config.model import (
     Variant,
 )
 from ci_parity.config.runtimes import check_options, runtime_text, spelled_out
-from ci_parity.config.yaml_source import Document, parse
+from ci_parity.config.yaml_source import Document, parse, read_text
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 logger = logging.getLogger(__name__)
+
+_MAX_NAME_BYTES = 255
 
 
 @cache
@@ -53,11 +58,7 @@ def load_deployment(path: Path) -> Deployment:
     Raises:
         ConfigError: with every problem of the file in it.
     """
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read the config: {error}", where=str(path)) from error
-    document = parse(text, where=path.name)
+    document = parse(read_text(path), where=path.name)
     _validate(document, schema())
     return build(document.value, root=path.parent, origin=path.name)
 
@@ -79,6 +80,7 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         policy=policy(full["policy"], root),
         policy_json=_policy_json(full["policy"], full.get("contract")),
         release=Release(**full["release"]),
+        localise=Localise(**full["localise"]),
         source=_source(full["source"], root) if "source" in full else None,
         contract=contract(full.get("contract", {})),
     )
@@ -127,6 +129,15 @@ def policy(value: Mapping[str, Any], root: Path = Path()) -> Policy:
         self_checks=_self_checks(raw["self_checks"]),
         ledger=build_ledger(raw["ledger"], schema()),
     )
+
+
+def localise(value: Mapping[str, Any]) -> Localise:
+    """Build what a search may cost from a value that need not have its defaults set.
+
+    Raises:
+        ConfigError: the value is none under the schema.
+    """
+    return Localise(**_fragment("localise", value, "localise"))
 
 
 def _policy_json(policy: Mapping[str, Any], contract: Mapping[str, Any] | None) -> str:
@@ -192,7 +203,10 @@ def _explain(error: "ValidationError", document: Document) -> Iterator[str]:
 
 
 def _closest(error: "ValidationError") -> list["ValidationError"]:
-    """Return the problems of the alternative whose type the value has, else of the first one."""
+    """Return the problems of the alternative whose type the value has and that has the fewest.
+
+    Where the value has the type of none, those of the first one.
+    """
     alternatives: dict[object, list[ValidationError]] = {}
     for inner in error.context or ():
         alternatives.setdefault(inner.relative_schema_path[0], []).append(inner)
@@ -204,7 +218,7 @@ def _closest(error: "ValidationError") -> list["ValidationError"]:
             for inner in found
         )
     ]
-    return (fitting or list(alternatives.values()))[0]
+    return min(fitting, key=len) if fitting else next(iter(alternatives.values()))
 
 
 def _rule_of(error: "ValidationError") -> Mapping[str, Any]:
@@ -246,13 +260,13 @@ def _referenced(reference: str) -> Mapping[str, Any]:
 
 def _variant(name: str, raw: Mapping[str, Any], root: Path) -> Variant:
     place = f"$.variants.{name}"
-    recipe, converter = raw.get("optimization"), raw.get("converter")
+    converter, made = raw.get("converter"), raw.get("optimization")
     return Variant(
         name=name,
         path=_inside(root, raw["path"], f"{place}.path"),
         made_from=raw.get("from", ""),
         converter=_converter(converter, root, f"{place}.converter") if converter else None,
-        optimization=_inside(root, recipe, f"{place}.optimization") if recipe else None,
+        optimization=_optimization(made, root, f"{place}.optimization") if made else None,
     )
 
 
@@ -261,6 +275,14 @@ def _converter(raw: Mapping[str, Any], root: Path, place: str) -> Converter:
     return Converter(
         requires=_inside(root, requires, f"{place}.requires") if requires else None,
         command=tuple(raw.get("command", ())),
+    )
+
+
+def _optimization(raw: str | Mapping[str, Any], root: Path, place: str) -> Optimization:
+    if isinstance(raw, str):
+        return Optimization(recipe=_inside(root, raw, place))
+    return Optimization(
+        **{name: _inside(root, path, f"{place}.{name}") for name, path in raw.items()}
     )
 
 
@@ -286,11 +308,17 @@ def _source(raw: Mapping[str, Any], root: Path) -> Source:
 
 def _inside(root: Path, relative: str, place: str) -> Path:
     path = root / relative
-    if Path(relative).is_absolute() or not path.resolve().is_relative_to(root.resolve()):
+    # Unlike `Path.resolve`, it takes links that lead in a circle.
+    real = Path(os.path.realpath(path))
+    if Path(relative).is_absolute() or not real.is_relative_to(os.path.realpath(root)):
         raise ConfigError(
             f"path {relative!r} leaves the deployment's folder",
             where=place,
             remedy="keep models and fixtures below the folder of ci-parity.yml",
+        )
+    if any(len(os.fsencode(part)) > _MAX_NAME_BYTES for part in path.parts):
+        raise ConfigError(
+            f"path {relative[:40]!r} … has a name of more than {_MAX_NAME_BYTES} bytes", where=place
         )
     return path
 

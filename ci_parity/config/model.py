@@ -19,6 +19,14 @@ class Converter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Optimization:
+    """What a variant was optimized by: its recipe, and the file that pins its tools' packages."""
+
+    recipe: Path | None = None
+    requires: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
     """One model file of the chain; paths are absolute, `made_from` names another variant."""
 
@@ -26,7 +34,7 @@ class Variant:
     path: Path
     made_from: str = ""
     converter: Converter | None = None
-    optimization: Path | None = None
+    optimization: Optimization | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,6 +203,18 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Localise:
+    """What the search for the first node that went wrong may cost, for each failed boundary.
+
+    `memory_mib` is how much the tensors may hold that are taken out of a graph at once; with no
+    seconds there is no search.
+    """
+
+    seconds: float
+    memory_mib: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """One deployment: everything a run needs to know before it looks at a byte of a model.
 
@@ -211,6 +231,7 @@ class Deployment:
     policy: Policy
     policy_json: str
     release: Release
+    localise: Localise
     contract: Contract = field(default_factory=Contract)
     source: Source | None = None
 

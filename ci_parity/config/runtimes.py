@@ -1,7 +1,8 @@
 """The runtimes there are: what a target's `runtime:` may say, and which options each one takes.
 
-A runtime is one text everywhere: `current`, a pinned requirement, or `command:` and a JSON array of
-words. This module writes and reads that text; it finds, installs and starts nothing.
+A runtime is one text everywhere: `current`, a pinned requirement, `command:` and a JSON array of
+words, or `image:` and the name of an image or a JSON object. This module writes and reads that
+text; it finds, installs and starts nothing.
 """
 
 import json
@@ -19,7 +20,13 @@ if TYPE_CHECKING:
 CURRENT = "current"
 CPU_PROVIDER = "CPUExecutionProvider"
 _COMMAND = "command:"
+_IMAGE = "image:"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+_SPELLINGS = {
+    "command": """command:["PROGRAM", "ARGUMENT"]""",
+    "image": """image:NAME@sha256:DIGEST or image:{"image": "NAME@sha256:DIGEST", "gpus": "all"}""",
+}
+_DIGEST = re.compile(r"(?:^|(?<=@))sha256:[0-9a-f]{64}$")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,27 @@ FAMILIES = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRuntime:
+    """A container image as a runtime.
+
+    `image` is a name with a digest, a name with a tag, or the `sha256:` ID of an image. `gpus` is
+    `("all",)` or numbers and UUIDs, `command` empty for our own worker, `memory_gib` None for what
+    the machine has.
+    """
+
+    image: str
+    gpus: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+    memory_gib: float | None = None
+
+    @property
+    def digest(self) -> str:
+        """The `sha256:` digest or ID that pins the image, empty where a tag names it."""
+        found = _DIGEST.search(self.image)
+        return found[0] if found else ""
+
+
 def family_of(distribution: str) -> Family | None:
     """Return the runtimes a package belongs to, None for a package that is no runtime."""
     return next((family for family in FAMILIES if distribution in family.distributions), None)
@@ -79,25 +107,29 @@ def runtime_text(value: str | Mapping[str, Any]) -> str:
     """Return the one spelling of a `runtime:` that is valid under the schema."""
     if isinstance(value, str):
         return value
-    return _COMMAND + canonical_bytes(value["command"]).decode()
+    if "image" not in value:
+        return _COMMAND + canonical_bytes(value["command"]).decode()
+    return _IMAGE + (value["image"] if len(value) == 1 else canonical_bytes(dict(value)).decode())
 
 
 def spelled_out(value: object) -> object:
     """Return a runtime's text as the config would spell it; anything else as it is.
 
     Raises:
-        ConfigError: the text begins like a command and is none.
+        ConfigError: the text begins like a command or an image and is none.
     """
-    if not isinstance(value, str) or not value.startswith(_COMMAND):
+    if not isinstance(value, str) or not value.startswith((_COMMAND, _IMAGE)):
         return value
+    kind, _, text = value.partition(":")
+    if kind == "image" and not text.startswith("{"):
+        return {"image": text}
     try:
-        words = parse_strict(value.removeprefix(_COMMAND), where="runtime")
+        parsed = parse_strict(text, where="runtime")
     except EvidenceError as error:
         raise ConfigError(
-            f"runtime {value!r} is no command: {error.what}",
-            remedy="""write command:["PROGRAM", "ARGUMENT"]""",
+            f"runtime {value!r} is no {kind}: {error.what}", remedy=f"write {_SPELLINGS[kind]}"
         ) from error
-    return {"command": words}
+    return parsed if kind == "image" else {"command": parsed}
 
 
 def command_of(runtime: str) -> tuple[str, ...] | None:
@@ -105,6 +137,31 @@ def command_of(runtime: str) -> tuple[str, ...] | None:
     if not runtime.startswith(_COMMAND):
         return None
     return tuple(json.loads(runtime.removeprefix(_COMMAND)))
+
+
+def image_of(runtime: str) -> ImageRuntime | None:
+    """Return the image of a runtime that is one, None for any other."""
+    if not runtime.startswith(_IMAGE):
+        return None
+    value: Any = spelled_out(runtime)
+    gpus = value.get("gpus", ())
+    return ImageRuntime(
+        image=value["image"],
+        gpus=(gpus,) if isinstance(gpus, str) else tuple(gpus),
+        command=tuple(value.get("command", ())),
+        memory_gib=value.get("memory_gib"),
+    )
+
+
+def with_image(runtime: str, image: str) -> str:
+    """Return the text of a runtime that is an image, with another name for the image."""
+    value: Any = spelled_out(runtime)
+    return runtime_text({**value, "image": image})
+
+
+def is_installed(runtime: str) -> bool:
+    """Whether we install what a runtime needs: it is no command and no image."""
+    return not runtime.startswith((_COMMAND, _IMAGE))
 
 
 def check_options(target: "Target") -> None:

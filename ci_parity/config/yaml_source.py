@@ -5,9 +5,11 @@ not have (dates, binary, NaN, integers no double holds) are refused.
 """
 
 import math
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.errors import ConfigError
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     import yaml
 
 _MAX_BYTES = 1024 * 1024
+_TOO_LARGE = "the file is larger than 1 MiB"
 _MAX_NODES = 100_000
 _MAX_DEPTH = 50
 _MAX_INTEGER = 2**53 - 1
@@ -38,6 +41,30 @@ class Document:
         return f"{self.where}:{self.lines.get(path, 1)}"
 
 
+def read_text(path: Path) -> str:
+    """Return the text of a config; what it is comes from whoever opened the pull request.
+
+    Raises:
+        ConfigError: it cannot be read, is no UTF-8, is larger than 1 MiB, or is a link to a file
+            of the machine.
+    """
+    # Unlike `Path.resolve`, it takes links that lead in a circle.
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent)):
+        raise ConfigError(
+            "the file is a link that leaves its folder",
+            where=path.name,
+            remedy="put the file itself there",
+        )
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ConfigError(_TOO_LARGE, where=path.name)
+        return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read the config: {error}", where=str(path)) from error
+
+
 def parse(text: str, *, where: str) -> Document:
     """Parse one YAML mapping.
 
@@ -47,7 +74,7 @@ def parse(text: str, *, where: str) -> Document:
     import yaml
 
     if len(text) > _MAX_BYTES:
-        raise ConfigError("the file is larger than 1 MiB", where=where)
+        raise ConfigError(_TOO_LARGE, where=where)
     try:
         _screen(text, where)
         node = yaml.compose(text, Loader=yaml.SafeLoader)

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from ci_parity.detect.converter import explain_converter
 from ci_parity.detect.host_words import explain_host
-from ci_parity.detect.runtime_words import explain_runtime
+from ci_parity.detect.optimization import as_facts, explain_optimization
+from ci_parity.detect.runtime_words import explain_images, explain_runtime
 from ci_parity.records.condensed import digest_of, is_condensed
 from ci_parity.records.facts import Facts
 from ci_parity.records.identity import (
@@ -23,6 +24,7 @@ _SHOWN_FACTS = 3
 _EXPLAIN: Mapping[Axis, Callable[[Facts, Facts], tuple[str, ...]]] = {
     Axis.CONVERTER: explain_converter,
     Axis.DRIVER: explain_host,
+    Axis.OPTIMIZATION: explain_optimization,
     Axis.RUNTIME: explain_runtime,
 }
 
@@ -66,7 +68,10 @@ def _name(identity: Identity) -> PairName:
 def _differences(before: Identity, after: Identity) -> Iterator[Change]:
     yield from _fact_change(Axis.CONVERTER, after, before.converter, after.converter)
     if before.runtime != after.runtime:
-        yield _change(Axis.RUNTIME, after, before.runtime, after.runtime)
+        change = _change(Axis.RUNTIME, after, before.runtime, after.runtime)
+        inside = [_known_facts(side.components) for side in (before, after)]
+        words = explain_images(before.runtime, after.runtime, inside[0], inside[1])
+        yield replace(change, sentences=words)
     else:
         yield from _fact_change(Axis.RUNTIME, after, before.components, after.components)
     if before.provider != after.provider:
@@ -76,9 +81,7 @@ def _differences(before: Identity, after: Identity) -> Iterator[Change]:
         yield _change(Axis.MODEL, after, _short(before.model), _short(after.model))
     if before.options != after.options:
         yield _change(Axis.OPTIMIZATION, after, *option_words(before.options, after.options))
-    if before.optimization != after.optimization:
-        recipes = (_short(before.optimization), _short(after.optimization))
-        yield _change(Axis.OPTIMIZATION, after, *(f"recipe {recipe}" for recipe in recipes))
+    yield from _optimizer_change(before, after)
     if before.fixtures != after.fixtures:
         yield _change(Axis.FIXTURES, after, _short(before.fixtures), _short(after.fixtures))
     if before.policy and after.policy and digest_of(before.policy) != digest_of(after.policy):
@@ -95,6 +98,22 @@ def _fact_change(axis: Axis, identity: Identity, before: str, after: str) -> Ite
     sides: tuple[Facts, Facts] = (json.loads(before), json.loads(after))
     sentences = _EXPLAIN[axis](*sides)
     yield replace(_change(axis, identity, *_fact_words(*sides)), sentences=sentences)
+
+
+def _optimizer_change(before: Identity, after: Identity) -> Iterator[Change]:
+    """Yield the change of a recipe or of its tools; to have neither is known, too."""
+    texts = (as_facts(before.optimization), as_facts(after.optimization))
+    for change in _fact_change(Axis.OPTIMIZATION, after, *texts):
+        recipes = [json.loads(text).get("recipe", "") for text in texts]
+        words = [f"recipe {_short(recipe)}" for recipe in recipes]
+        moved = words[0] != words[1]
+        yield replace(change, before=words[0], after=words[1]) if moved else change
+
+
+def _known_facts(text: str) -> Facts:
+    """Return the facts of an identity, none where they are not known or condensed."""
+    facts: Facts = json.loads(text) if text and not is_condensed(text) else {}
+    return facts
 
 
 def _fact_words(before: Facts, after: Facts) -> tuple[str, str]:

@@ -6,14 +6,21 @@ repository of our own.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ci_parity.base import git, process
 from ci_parity.base.errors import EvidenceError, InfrastructureError
+from ci_parity.detect.trees import (
+    TIMEOUT_S,
+    Extracted,
+    Submodule,
+    gitlinks,
+    submodule_stores,
+    write_tree,
+)
 
-_TIMEOUT_S = 600.0
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _SHALLOW_REMEDY = "check out with 'fetch-depth: 0', so that the baseline commit can be read"
 
@@ -55,22 +62,23 @@ class Repository:
         """Whether all of `paths` are tracked, complete and what they were at `commit`.
 
         Files that git does not track, ignored ones included, make it false: history says nothing
-        about them.
+        about them, nor about the content of a submodule.
         """
         prefix = self.prefix()
         below = [f"{prefix}{path.relative_to(self.folder).as_posix()}" for path in paths]
         words = [f":(top,literal){path.removesuffix('/.')}" for path in below]
-        tracked = self._git("ls-files", "-z", "--error-unmatch", "--", *words)
+        tracked = self._git("ls-files", "-z", "--stage", "--error-unmatch", "--", *words)
         others = self._git("ls-files", "-z", "--others", "--", *words)
         changed = self._git(
             "diff", "--quiet", "--no-ext-diff", "--no-textconv", commit, "--", *words
         )
-        return (
-            tracked.returncode == others.returncode == changed.returncode == 0 and not others.stdout
-        )
+        known = tracked.returncode == others.returncode == changed.returncode == 0
+        return known and not others.stdout and not any(gitlinks(tracked.stdout))
 
-    def extract(self, commit: str, scratch: Path) -> Path:
-        """Write the tree of `commit` below `scratch`; return what `folder` was there.
+    def extract(self, commit: str, scratch: Path) -> Extracted:
+        """Write the tree of `commit` below `scratch`; its folder is what `folder` was there.
+
+        Submodules are written too, at the commits it names, where this repository has them.
 
         Raises:
             EvidenceError: the commit is neither here nor on the remote.
@@ -78,15 +86,31 @@ class Repository:
         tree = scratch / "tree"
         tree.mkdir(parents=True)
         git_dir = self._with_commit(commit, scratch)
-        base = ("git", "--git-dir", git_dir, "--work-tree", tree)
-        env = git.environment() | {"GIT_INDEX_FILE": str(scratch / "index")}
-        for arguments in (("read-tree", commit), ("checkout-index", "--all", "--force")):
-            done = process.run((*base, *arguments), env=env, timeout_s=_TIMEOUT_S, cwd=tree)
-            if done.returncode != 0:
-                raise EvidenceError(
-                    f"cannot extract the baseline commit: {done.last_words}", where=commit
-                )
-        return tree / self.prefix()
+        unfetched = write_tree(git_dir, commit, tree, scratch / "index", self._stores())
+        return Extracted(folder=tree / self.prefix(), unfetched=unfetched)
+
+    def unfetched(self) -> tuple[Submodule, ...]:
+        """Return the submodules of the work tree that are not checked out: empty folders."""
+        return tuple(submodule for submodule in self._submodules() if _is_empty(submodule.path))
+
+    def _submodules(self) -> Iterator[Submodule]:
+        """Yield the submodules of the index."""
+        top = Path(git.text_of(self._git("rev-parse", "--show-toplevel")))
+        for path, commit in gitlinks(self._git("ls-files", "--stage", "-z", ":/").stdout):
+            yield Submodule(path=top / path, commit=commit)
+
+    def _stores(self) -> tuple[Path, ...]:
+        """Return the git folders that may have the commits of submodules.
+
+        They lie below that of the repository; a submodule may also keep its own inside itself,
+        where no commit can put one.
+        """
+        git_dirs = [
+            self.folder / git.text_of(self._git("rev-parse", which))
+            for which in ("--absolute-git-dir", "--git-common-dir")
+        ]
+        inside = [submodule.path / ".git" for submodule in self._submodules()]
+        return (*submodule_stores(git_dirs), *(folder for folder in inside if folder.is_dir()))
 
     def _with_commit(self, commit: str, scratch: Path) -> Path:
         """Return a git folder that has `commit`: the repository's own, else a fetched one."""
@@ -107,11 +131,12 @@ class Repository:
                 "--quiet",
                 "--depth=1",
                 "--no-tags",
+                "--no-recurse-submodules",
                 "origin",
                 commit,
             ],
             env=git.environment({"remote.origin.url": found.url}, found.access),
-            timeout_s=_TIMEOUT_S,
+            timeout_s=TIMEOUT_S,
             cwd=scratch,
         )
         if done.returncode != 0:
@@ -119,7 +144,7 @@ class Repository:
         return bare
 
     def _git(self, *arguments: str) -> process.Completed:
-        return git.ask(self.folder, *arguments, timeout_s=_TIMEOUT_S)
+        return git.ask(self.folder, *arguments, timeout_s=TIMEOUT_S)
 
 
 def _unreachable(commit: str, done: process.Completed) -> EvidenceError:
@@ -129,3 +154,7 @@ def _unreachable(commit: str, done: process.Completed) -> EvidenceError:
         where=commit,
         remedy=_SHALLOW_REMEDY,
     )
+
+
+def _is_empty(folder: Path) -> bool:
+    return not folder.is_dir() or not any(folder.iterdir())

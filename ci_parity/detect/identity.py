@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
-from ci_parity.base.digest import sha256_file
-from ci_parity.base.errors import EvidenceError
 from ci_parity.config.model import Deployment, Variant
 from ci_parity.detect.converter import ModelOrigin, converter_facts
 from ci_parity.detect.host import relevant
 from ci_parity.detect.model import artifact_sha256, read_model_facts
+from ci_parity.detect.optimization import optimization_text
 from ci_parity.detect.policy_files import policy_text
 from ci_parity.records.facts import Facts
 from ci_parity.records.identity import Identity
@@ -21,21 +20,27 @@ def identify(
     runtimes: Mapping[str, str],
     fixtures: str,
     *,
+    models: Mapping[str, ModelFacts] | None = None,
     components: Mapping[str, Facts] | None = None,
     host: Facts | None = None,
 ) -> tuple[Identity, ...]:
     """Return the identities of a deployment.
 
     Args:
-        deployment: what to identify; its model files are read.
+        deployment: what to identify.
         runtimes: each target's `runtime:` to the pinned requirement it stands for.
         fixtures: the digest of the fixture set.
+        models: what `read_models` returned; None to read the models here.
         components: what is installed for a runtime, by its `runtime:`, where that is known.
         host: the facts of this machine; None where the identity is not this machine's.
     """
-    models = {variant.name: read_model_facts(variant.path) for variant in deployment.variants}
+    models = read_models(deployment) if models is None else models
     converters = {
         variant.name: facts_text(_converter(variant, models[variant.name], deployment.root))
+        for variant in deployment.variants
+    }
+    optimizations = {
+        variant.name: optimization_text(variant.optimization, deployment.root)
         for variant in deployment.variants
     }
     policy = policy_text(deployment)
@@ -47,7 +52,7 @@ def identify(
             runtime=runtimes[target.runtime],
             provider=target.provider,
             options=target.options,
-            optimization=_recipe_digest(variant.optimization),
+            optimization=optimizations[variant.name],
             fixtures=fixtures,
             policy=policy,
             converter=converters[variant.name],
@@ -57,6 +62,15 @@ def identify(
         for target in deployment.targets
         for variant in deployment.variants_on(target)
     )
+
+
+def read_models(deployment: Deployment) -> dict[str, ModelFacts]:
+    """Return the facts of each variant's model, every file hashed once.
+
+    Raises:
+        EvidenceError: a model cannot be read or trusted.
+    """
+    return {variant.name: read_model_facts(variant.path) for variant in deployment.variants}
 
 
 def model_digest(path: Path) -> str:
@@ -94,13 +108,3 @@ def _without_models(command: Sequence[str]) -> tuple[str, ...]:
 def facts_text(facts: Facts | None) -> str:
     """Return facts as an identity keeps them: canonical JSON, empty for none."""
     return canonical_bytes(dict(facts)).decode() if facts else ""
-
-
-def _recipe_digest(recipe: Path | None) -> str:
-    if recipe is None:
-        return ""
-    if not recipe.is_file():
-        raise EvidenceError(
-            "the optimization recipe is missing", where=str(recipe), remedy="correct its path"
-        )
-    return sha256_file(recipe)

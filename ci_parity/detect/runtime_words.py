@@ -9,6 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
+from ci_parity.config.runtimes import image_of
 from ci_parity.records.facts import ABSENT, Facts, differences, is_runtime
 
 Changes = dict[str, tuple[str, str]]
@@ -20,12 +21,15 @@ _WORDS = {
     "build.rocm": "onnxruntime's ROCm build",
     "library": "libraries",
 }
+_IMAGE = "image"
+_SHOWN_DIGEST = 12
 _VERSION = "version"
 
 
 def explain_runtime(before: Facts, after: Facts) -> tuple[str, ...]:
-    """Return what differs between two runtimes, the runtime's own package first."""
+    """Return what differs between two runtimes: the image, then the runtime's own package."""
     changes = differences(before, after)
+    image = list(_image_sentence(changes))
     packages = _by_package(changes)
     moved = any(is_runtime(name) and _VERSION in details for name, details in packages.items())
     libraries = list(_library_sentences(changes, moved=moved))
@@ -34,7 +38,39 @@ def explain_runtime(before: Facts, after: Facts) -> tuple[str, ...]:
         # The libraries say more than that their package changed.
         if not (is_runtime(name) and libraries):
             sentences += _package_sentences(name, packages[name])
-    return (*sentences, *libraries, *_rest(changes))
+    return (*image, *sentences, *libraries, *_rest(changes))
+
+
+def explain_images(
+    before: str, after: str, inside_before: Facts, inside_after: Facts
+) -> tuple[str, ...]:
+    """Return what the change from one runtime to another is, where both are container images.
+
+    Args:
+        before: a runtime as `config.runtimes` writes it.
+        after: the other one.
+        inside_before: its facts, empty where they are not known.
+        inside_after: those of the other one.
+    """
+    images = image_of(before), image_of(after)
+    if images[0] is None or images[1] is None:
+        return ()
+    digests = [image.digest.removeprefix("sha256:")[:_SHOWN_DIGEST] for image in images if image]
+    if digests[0] == digests[1]:
+        return ("the same container image with other options",)
+    if inside_before and inside_after:
+        return explain_runtime(inside_before, inside_after)
+    old, new = (digest or "a tag" for digest in digests)
+    return (f"another container image ({old} → {new}); it is looked into when it runs",)
+
+
+def _image_sentence(changes: Changes) -> Iterator[str]:
+    """Say that the container image is another one, and whether its runtime is."""
+    if _IMAGE not in changes:
+        return
+    old, new = (side.removeprefix("sha256:")[:_SHOWN_DIGEST] for side in changes.pop(_IMAGE))
+    inside = "" if changes else "; the packages and libraries of its runtime are the same"
+    yield f"another container image ({old} → {new}){inside}"
 
 
 def _by_package(changes: Changes) -> dict[str, Changes]:

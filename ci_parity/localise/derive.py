@@ -53,6 +53,32 @@ def part(graph: FlatGraph, given: Mapping[str, "TypeProto"], wanted: Sequence[st
     return model
 
 
+def renamed(model: "ModelProto", names: Mapping[str, str]) -> "ModelProto":
+    """Return a part with other names for some of its tensors.
+
+    Args:
+        model: without subgraphs; it is changed in place.
+        names: new names by old ones. A tensor that has a new name already gets another one.
+    """
+    graph = model.graph
+    own = {name for node in graph.node for name in (*node.input, *node.output)}
+    moved = {old: new for old, new in names.items() if old != new and old in own}
+    inverse = set(moved.values())
+    for name in own & inverse - set(moved):
+        fresh = f"{name}_other"
+        while fresh in own | inverse:
+            fresh += "_"
+        moved[name] = fresh
+    for node in graph.node:
+        for ports in (node.input, node.output):
+            for at, name in enumerate(ports):
+                ports[at] = moved.get(name, name)
+    for known in (graph.input, graph.output, graph.value_info, graph.initializer):
+        for port in known:
+            port.name = moved.get(port.name, port.name)
+    return model
+
+
 def inputs_of(model: "ModelProto") -> tuple[str, ...]:
     """Return the names of the inputs a part has to be given."""
     weights = {tensor.name for tensor in model.graph.initializer}

@@ -25,9 +25,10 @@ class Identity:
 
     Digests are SHA-256 in lowercase hexadecimal. `model` covers the graph and every external data
     file; `options` is the canonical JSON of session and provider options, `policy` that of the
-    policy as configured; `optimization` the digest of the variant's optimization recipe, empty
-    without one. `converter`, `components` and `host` are the facts of those axes as canonical JSON,
-    empty where they are not known: then that axis is not compared.
+    policy as configured. `optimization` is the digest of the variant's recipe, empty without one;
+    where its tools are known too, the facts of both as canonical JSON. `converter`, `components`
+    and `host` are the facts of those axes, empty where they are not known: then that axis is not
+    compared.
     """
 
     target: str

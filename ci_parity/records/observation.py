@@ -60,6 +60,7 @@ class RuntimeInfo:
     name: str
     version: str
     python: str
+    numpy: str = ""
     build: str = ""
     providers: tuple[str, ...] = ()
     verbs: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from ci_parity.records.attribution import Attribution
+from ci_parity.records.divergence import Divergence
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
@@ -61,3 +62,4 @@ class Verdict:
     reproduce: tuple[str, ...]
     tool_version: str
     attributions: tuple[Attribution, ...] = ()
+    divergences: tuple[Divergence, ...] = ()

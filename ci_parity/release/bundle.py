@@ -58,8 +58,14 @@ def bundle_digest(manifest: bytes) -> str:
     return sha256_bytes(manifest)
 
 
-def describe_file(path: Path, root: Path, role: str) -> FileDigest:
+def describe_file(path: Path, root: Path, role: str, sha256: str = "") -> FileDigest:
     """Measure one file below `root`, reading it in pieces.
+
+    Args:
+        path: the file.
+        root: the folder that its name in the bundle starts from.
+        role: what it is in the bundle.
+        sha256: its digest where this run has read it already; then it is not read again.
 
     Raises:
         EvidenceError: when it lies outside `root`, cannot be read, is no regular file, is reached
@@ -76,11 +82,13 @@ def describe_file(path: Path, root: Path, role: str) -> FileDigest:
     for parent in (root / part for part in list(relative.parents)[:-1]):
         if parent.is_symlink():
             _refuse_link(parent)
-    size_bytes, sha256 = _measure(path)
-    return FileDigest(path=str(relative), size_bytes=size_bytes, sha256=sha256, role=role)
+    size_bytes, measured = _measure(path, read=not sha256)
+    return FileDigest(
+        path=str(relative), size_bytes=size_bytes, sha256=sha256 or measured, role=role
+    )
 
 
-def _measure(path: Path) -> tuple[int, str]:
+def _measure(path: Path, *, read: bool) -> tuple[int, str]:
     # Opening without blocking or following: a FIFO or a link must be refused, not waited for.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if path.is_symlink():
@@ -92,6 +100,8 @@ def _measure(path: Path) -> tuple[int, str]:
                 raise EvidenceError(
                     "not a regular file", where=str(path), remedy="bundle files, not devices"
                 )
+            if not read:
+                return before.st_size, ""
             digest = hashlib.file_digest(stream, "sha256").hexdigest()
             read_bytes, after = stream.tell(), os.fstat(stream.fileno())
     except OSError as error:

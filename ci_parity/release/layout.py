@@ -81,7 +81,7 @@ TARGET: Shape = {
     "runtime": _text("runtime"),
     "provider": _optional_text("provider"),
     "options": _optional_text("options"),
-    "optimization": _optional_digest("optimization"),
+    "optimization": _optional_text("optimization"),
     "fixtures": _optional_digest("fixtures"),
     "policy": _optional_text("policy"),
     "converter": _optional_text("converter"),

@@ -38,8 +38,8 @@ RESULTS: Mapping[EntryKind, str] = {
     EntryKind.REVOKED: "FAILED",
 }
 _TEXTS = (
-    "target", "variant", "runtime", "provider", "options", "policy", "converter", "components",
-    "host",
+    "target", "variant", "runtime", "provider", "options", "optimization", "policy", "converter",
+    "components", "host",
 )  # fmt: skip
 _KINDS = {kind.value: kind for kind in EntryKind}
 RESTORE = "the log only grows and is never edited: restore a copy that verifies"

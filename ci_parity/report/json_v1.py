@@ -12,6 +12,7 @@ from typing import Any
 from ci_parity.base.canonical import Json, parse_strict
 from ci_parity.records.attribution import Attribution
 from ci_parity.records.codec import to_json
+from ci_parity.records.divergence import Conclusion, DepthPoint, Divergence, NodeName
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.plan import Leg
@@ -21,6 +22,12 @@ DIFF = "ci-parity/diff/v1"
 CHECK = "ci-parity/check/v1"
 DETECT = "ci-parity/detect/v1"
 PLAN = "ci-parity/plan/v1"
+_KINDS = {
+    Conclusion.HERE: "local",
+    Conclusion.AMPLIFIED: "inherited",
+    Conclusion.FUSED: "fusion-dependent",
+    Conclusion.BRACKET: "bracket",
+}
 
 
 def render_diff(verdict: Verdict) -> Mapping[str, Json]:
@@ -28,7 +35,7 @@ def render_diff(verdict: Verdict) -> Mapping[str, Json]:
     return {
         "schema": DIFF,
         **_common(verdict),
-        "divergence": None,
+        "divergence": _first_divergence(verdict.divergences),
         "latency": _latency(verdict.latency[0]) if verdict.latency else None,
     }
 
@@ -89,6 +96,7 @@ def _common(verdict: Verdict) -> dict[str, Json]:
         "findings": [_finding(finding) for finding in verdict.findings],
         "outputs": [_output(output) for output in verdict.outputs],
         "attributions": [_attribution(found) for found in verdict.attributions],
+        "divergences": [_divergence(found) for found in verdict.divergences],
         "inputs": {"source": verdict.inputs_source, "count": verdict.inputs_count},
         "environment": to_json(verdict.environment),
         "reproduce": list(verdict.reproduce),
@@ -165,6 +173,61 @@ def _attribution(found: Attribution) -> Json:
             for swap in found.swaps
         ],
     }  # fmt: skip
+
+
+def _first_divergence(divergences: Sequence[Divergence]) -> Json:
+    """Return the first divergence that names nodes, in short; None where none does."""
+    for found in divergences:
+        kind = _KINDS.get(found.conclusion)
+        if kind is not None:
+            names = [node.name for node in found.nodes]
+            return {"nodes": list(names), "kind": kind, "repro": found.reproduction}
+    return None
+
+
+def _divergence(found: Divergence) -> Json:
+    return {
+        "target": found.target,
+        "variant": found.variant,
+        "boundary": found.boundary,
+        "case": found.case,
+        "conclusion": found.conclusion.value,
+        "sentence": found.sentence,
+        "nodes": [_node(node) for node in found.nodes],
+        "candidate_nodes": [_node(node) for node in found.candidate_nodes],
+        "used": _number(found.used),
+        "whole": _number(found.whole),
+        "local": [_output(output) for output in found.local],
+        "optimizers": list(found.optimizers) if found.optimizers is not None else None,
+        "further": found.further,
+        "unpaired": list(found.unpaired),
+        "depth": [_depth_point(point) for point in found.depth],
+        "tried": found.tried,
+        "reproduction": found.reproduction,
+    }
+
+
+def _node(node: NodeName) -> Json:
+    return {
+        "name": node.name,
+        "op_type": node.op_type,
+        "domain": node.domain,
+        "outputs": list(node.outputs),
+        "origin": node.origin,
+    }
+
+
+def _depth_point(point: DepthPoint) -> Json:
+    return {
+        "tensor": point.tensor,
+        "position": point.position,
+        "op_type": point.op_type,
+        "equal": point.equal,
+        "max_abs": _number(point.max_abs),
+        "max_noise": _number(point.max_noise),
+        "rms_noise": _number(point.rms_noise),
+        "guilty": point.guilty,
+    }
 
 
 def _latency(timing: LatencyComparison) -> Json:

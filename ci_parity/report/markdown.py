@@ -1,15 +1,17 @@
 """The pull-request comment, also the job summary: the verdict first, then the evidence, folded.
 
 `comment` returns a ladder from the fullest text to the shortest; whoever publishes takes the first
-that is accepted. Every rung carries the verdict line.
+that is accepted. Every rung carries the verdict line and where the first failure begins.
 """
 
 from collections.abc import Iterator, Sequence
 
+from ci_parity.base.escape import code, prose
 from ci_parity.records.finding import Finding, OutputComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row, Verdict
-from ci_parity.report.escape import code, prose
+from ci_parity.report.markdown_divergence import evidence, first_line
+from ci_parity.report.markup import folded, table
 from ci_parity.report.words import (
     ICONS,
     decisions,
@@ -32,11 +34,14 @@ _SHOWN_OUTPUTS = 200
 def comment(verdict: Verdict, *, commit: str = "", run_url: str = "") -> tuple[str, ...]:
     """Return the comment as a ladder of texts, fullest first, each shorter than the one before."""
     foot = _footer(verdict, commit, run_url)
+    begins = first_line(verdict.divergences)
+    head = (*_head(verdict), _causes(verdict), begins)
+    many, few = (tuple(_problems(verdict, shown)) for shown in (_SHOWN_FAILURES, _FEW_FAILURES))
     ladder = (
-        _join(*_head(verdict), *_problems(verdict, _SHOWN_FAILURES), *_details(verdict), foot),
-        _join(*_head(verdict), *_problems(verdict, _SHOWN_FAILURES), foot),
-        _join(*_head(verdict), *_problems(verdict, _FEW_FAILURES), foot),
-        _join(_title(verdict), foot),
+        _join(*head, evidence(verdict.divergences), *many, *_details(verdict), foot),
+        _join(*head, *many, foot),
+        _join(*head, *few, foot),
+        _join(_title(verdict), begins, foot),
     )
     return tuple(dict.fromkeys(ladder))
 
@@ -85,8 +90,8 @@ def _changes(verdict: Verdict) -> Iterator[str]:
         for change in verdict.changes.changes
         for sentence in change.sentences
     ) | dict.fromkeys(f"- foreseen: {prose(f.evidence)}" for f in verdict.changes.foresight)
-    table = _table(("axis", "where", "before", "after"), rows)
-    yield f"**What changed** {since}\n\n{table}"
+    moved = table(("axis", "where", "before", "after"), rows)
+    yield f"**What changed** {since}\n\n{moved}"
     if sentences:
         yield "\n".join(list(sentences)[:_SHOWN_SENTENCES])
 
@@ -98,7 +103,7 @@ def _rows(rows: Sequence[Row]) -> str:
          f"{row.cases} of {row.cases_expected}", *_worst(row.worst))
         for row in sorted(rows, key=lambda row: order[row.outcome])
     ]  # fmt: skip
-    return _table(
+    return table(
         ("", "target", "variant", "boundary", "cases", "worst output", "needed", "limit"), cells
     )
 
@@ -132,7 +137,6 @@ def _causes(verdict: Verdict) -> str:
 
 
 def _problems(verdict: Verdict, shown: int) -> Iterator[str]:
-    yield _causes(verdict)
     found = failures(verdict)
     if found:
         more = len(found) - shown
@@ -150,7 +154,7 @@ def _findings(findings: Sequence[Finding]) -> str:
          measure(f.limit, f.unit), prose(f.evidence))
         for f in findings
     ]  # fmt: skip
-    return _table(("", "check", "where", "needed", "limit", "evidence"), rows)
+    return table(("", "check", "where", "needed", "limit", "evidence"), rows)
 
 
 def _place(finding: Finding) -> str:
@@ -162,10 +166,10 @@ def _place(finding: Finding) -> str:
 def _details(verdict: Verdict) -> Iterator[str]:
     found = warnings(verdict)
     if found:
-        yield _folded(f"Warnings ({len(found)})", _findings(found[:_SHOWN_FAILURES]))
+        yield folded(f"Warnings ({len(found)})", _findings(found[:_SHOWN_FAILURES]))
     agreed = decisions(verdict)
     if agreed:
-        yield _folded(f"Decisions that agree ({len(agreed)})", _findings(agreed[:_SHOWN_FAILURES]))
+        yield folded(f"Decisions that agree ({len(agreed)})", _findings(agreed[:_SHOWN_FAILURES]))
     if verdict.latency:
         rows = [
             (code(t.subject.target), code(t.subject.variant), code(t.subject.case),
@@ -174,9 +178,9 @@ def _details(verdict: Verdict) -> Iterator[str]:
             for t in verdict.latency
         ]  # fmt: skip
         heads = ("target", "variant", "case", "baseline p50", "candidate p50", "change", "sessions")
-        yield _folded("Latency", _table(heads, rows))
+        yield folded("Latency", table(heads, rows))
     if verdict.outputs:
-        yield _folded(f"All comparisons ({len(verdict.outputs)})", _outputs(verdict.outputs))
+        yield folded(f"All comparisons ({len(verdict.outputs)})", _outputs(verdict.outputs))
 
 
 def _outputs(outputs: Sequence[OutputComparison]) -> str:
@@ -188,7 +192,7 @@ def _outputs(outputs: Sequence[OutputComparison]) -> str:
     ]  # fmt: skip
     heads = ("", "output", "type", "max abs", "max rel", "max ULP", "needed", "limit")
     more = len(outputs) - _SHOWN_OUTPUTS
-    return _table(heads, rows) + (f"\n\n… and {more} more in the JSON report." if more > 0 else "")
+    return table(heads, rows) + (f"\n\n… and {more} more in the JSON report." if more > 0 else "")
 
 
 def _footer(verdict: Verdict, commit: str, run_url: str) -> str:
@@ -200,15 +204,6 @@ def _footer(verdict: Verdict, commit: str, run_url: str) -> str:
     words += [f"[workflow run]({run_url})"] if run_url else []
     lines += [" · ".join(words)]
     return "<sub>" + "<br>".join(lines) + "</sub>"
-
-
-def _folded(title: str, body: str) -> str:
-    return f"<details><summary>{title}</summary>\n\n{body}\n\n</details>"
-
-
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
 
 
 def _join(*parts: str) -> str:

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from ci_parity.base.escape import visible
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
-from ci_parity.report.escape import visible
+from ci_parity.report.text_divergence import divergence_lines
 from ci_parity.report.words import (
     failures,
     headline,
@@ -48,6 +49,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         parts = (cause.target, cause.variant, cause.boundary)
         where = " / ".join(part for part in parts if part)
         yield "  " + visible(f"cause of {where}: {cause.sentence}", 600)
+    yield from divergence_lines(verdict.divergences)
     found = [*failures(verdict), *warnings(verdict)]
     for finding in found[:_SHOWN]:
         mark = "warn" if finding.advisory else _MARKS[finding.outcome]

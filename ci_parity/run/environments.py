@@ -24,13 +24,13 @@ from ci_parity.base.errors import ConfigError, InfrastructureError
 from ci_parity.base.files import write_atomic
 from ci_parity.config.runtimes import FAMILIES, family_of
 from ci_parity.run import interpreters
+from ci_parity.run.installed import COMPLETE
 from ci_parity.run.interpreters import Interpreter
 
 logger = logging.getLogger(__name__)
 
 _RESOLVE_TIMEOUT_S = 300.0
 _BUILD_TIMEOUT_S = 1800.0
-COMPLETE = "ci-parity-complete"
 # How uv says that a version exists for other Pythons alone.
 _NO_WHEELS = "has no wheels with a matching Python"
 # Older ones were built against NumPy 1 but their metadata allows NumPy 2: there onnxruntime crashes

@@ -23,7 +23,9 @@ from ci_parity.records.observation import (
     RuntimeInfo,
 )
 from ci_parity.records.values import ValueRecord
-from ci_parity.run.protocol import WorkerError, WorkerProcess
+from ci_parity.run.container.files import Files
+from ci_parity.run.container.start import start as start_container
+from ci_parity.run.protocol import Worker, WorkerError, WorkerProcess
 from ci_parity.run.runtime import Launch
 
 PROTOCOL = 1
@@ -74,7 +76,7 @@ def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation
     waiting = list(inputs.cases)
     load = (RunStatus.OK, "")
     while waiting and load[0] is RunStatus.OK:
-        with start(job, folder) as worker:
+        with start(job, folder, Path(inputs.folder)) as worker:
             load = _load(worker, job, record)
             if load[0] is RunStatus.OK:
                 _run_cases(worker, job, inputs, waiting, folder, record, step)
@@ -84,7 +86,7 @@ def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation
             record.cases.extend(_not_run(case, message) for case in waiting)
             break
     if not inputs.cases:
-        with start(job, folder) as worker:
+        with start(job, folder, Path(inputs.folder)) as worker:
             load = _load(worker, job, record)
     return Observation(
         label=f"{job.launch.label}, {job.target.provider}",
@@ -100,13 +102,30 @@ def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation
     )
 
 
-def start(job: Job, folder: Path) -> WorkerProcess:
-    """Start a worker for a job; its working folder is the exchange folder."""
+def start(job: Job, folder: Path, inputs: Path | None = None) -> Worker:
+    """Start a worker for a job; its working folder is the exchange folder.
+
+    Args:
+        job: what it will be asked to load.
+        folder: the exchange folder, which it writes to.
+        inputs: the folder of its inputs, where it is known already.
+
+    Raises:
+        InfrastructureError: it cannot be started.
+    """
+    if job.launch.image is not None:
+        files = Files(exchange=folder, model=job.model, inputs=inputs)
+        return Worker(start_container(job.launch.image, job.launch.argv, files))
     return WorkerProcess(job.launch.argv, env=worker_environment(), cwd=folder)
 
 
-def load(worker: WorkerProcess, job: Job) -> tuple[RuntimeInfo, tuple[str, ...]]:
+def load(worker: Worker, job: Job, *, release: bool = False) -> tuple[RuntimeInfo, tuple[str, ...]]:
     """Greet a worker and load the model; return who answered and the providers it really uses.
+
+    Args:
+        worker: is asked.
+        job: has the model and its options.
+        release: whether the model before it may be let go first; a worker need not heed that.
 
     Raises:
         WorkerError: no answer, an error, or another version of the protocol.
@@ -118,17 +137,19 @@ def load(worker: WorkerProcess, job: Job) -> tuple[RuntimeInfo, tuple[str, ...]]
     loaded = worker.request(
         "load",
         timeout_s=job.timeout_s,
-        model=str(job.model.resolve()),
+        model=job.model.resolve(),
         provider=job.target.provider,
         provider_options=dict(job.target.provider_options),
         session_options=dict(job.target.session_options),
         input_names=job.ports.inputs,
         output_names=job.ports.outputs,
+        **({"release": True} if release else {}),
     )
     info = RuntimeInfo(
         name=_text(hello, "runtime"),
         version=_text(hello, "version"),
         python=_text(hello, "python"),
+        numpy=_text(hello, "numpy"),
         build=_text(hello, "build"),
         providers=_texts(hello.get("providers")),
         verbs=_texts(hello.get("verbs")),
@@ -136,7 +157,7 @@ def load(worker: WorkerProcess, job: Job) -> tuple[RuntimeInfo, tuple[str, ...]]
     return info, _texts(loaded.get("providers"))
 
 
-def _load(worker: WorkerProcess, job: Job, record: _Record) -> tuple[RunStatus, str]:
+def _load(worker: Worker, job: Job, record: _Record) -> tuple[RunStatus, str]:
     try:
         record.info, record.providers = load(worker, job)
     except WorkerError as error:
@@ -145,7 +166,7 @@ def _load(worker: WorkerProcess, job: Job, record: _Record) -> tuple[RunStatus, 
 
 
 def _run_cases(
-    worker: WorkerProcess,
+    worker: Worker,
     job: Job,
     inputs: InputSet,
     waiting: list[CaseInputs],
@@ -158,7 +179,8 @@ def _run_cases(
         case = waiting.pop(0)
         alive = True
         try:
-            run, record.providers = _run(worker, job, inputs, case, folder, len(record.cases))
+            stem = f"c{len(record.cases)}"
+            run, record.providers = run_case(worker, job, inputs.folder, case, folder, stem)
         except WorkerError as error:
             run = CaseRun(case=case.case, status=error.status, message=error.message)
             alive = error.alive
@@ -171,17 +193,30 @@ def _run_cases(
             return
 
 
-def _run(
-    worker: WorkerProcess, job: Job, inputs: InputSet, case: CaseInputs, folder: Path, number: int
+def run_case(
+    worker: Worker, job: Job, source: str, case: CaseInputs, folder: Path, stem: str
 ) -> tuple[CaseRun, tuple[str, ...]]:
+    """Run one case of a loaded model; return it, and the providers that are in use now.
+
+    Args:
+        worker: has loaded the model of `job`.
+        job: says how often to run it, and for how long.
+        source: folder of the input files.
+        case: the inputs.
+        folder: where the outputs go.
+        stem: what the names of their files start with.
+
+    Raises:
+        WorkerError: no answer, an error, or an answer that cannot be read.
+    """
     repeat = 1 if case.once else job.repeat
     answer = worker.request(
         "run",
         timeout_s=job.timeout_s * repeat,
         inputs=to_json(case.inputs),
-        input_folder=inputs.folder,
-        folder=str(folder),
-        stem=f"c{number}",
+        input_folder=Path(source),
+        folder=folder,
+        stem=stem,
         repeat=repeat,
     )
     try:

@@ -15,6 +15,8 @@ from pathlib import Path
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import InfrastructureError
 
+# Lies in an environment of ours that has been built to its end.
+COMPLETE = "ci-parity-complete"
 # What installers write, not what the wheel held; it differs from tool to tool and place to place.
 _INSTALLERS_OWN = re.compile(
     r"\.\./.*|.*\.pyc|[^/]+\.dist-info/(RECORD|INSTALLER|REQUESTED|.*\.json)"

@@ -15,7 +15,7 @@ from ci_parity.records.codec import to_json
 from ci_parity.records.latency import BlockPair, LatencyObservation, LatencySession
 from ci_parity.records.observation import CaseInputs, InputSet, RunStatus
 from ci_parity.run.execute import Job, load, start
-from ci_parity.run.protocol import WorkerError, WorkerProcess
+from ci_parity.run.protocol import Worker, WorkerError
 
 BLOCK_MIN_MS = 25.0
 BLOCK_ITERATIONS = 8
@@ -32,7 +32,7 @@ def measure(
     folder.mkdir(parents=True, exist_ok=True)
     sessions: list[LatencySession] = []
     order = random.Random(case.case)  # noqa: S311 - a schedule, reproducible on purpose
-    request = {"inputs": to_json(case.inputs), "input_folder": inputs.folder}
+    request = {"inputs": to_json(case.inputs), "input_folder": Path(inputs.folder)}
     failure = ""
     try:
         for _ in range(policy.sessions):
@@ -49,7 +49,8 @@ def _session(
 ) -> LatencySession:  # fmt: skip
     first_sides = [index % 2 for index in range(pairs)]
     order.shuffle(first_sides)
-    with start(baseline, folder) as left, start(candidate, folder) as right:
+    place = request["input_folder"]
+    with start(baseline, folder, place) as left, start(candidate, folder, place) as right:
         workers = (left, right)
         jobs = (baseline, candidate)
         for worker, job in zip(workers, jobs, strict=True):
@@ -64,7 +65,7 @@ def _session(
     return LatencySession(pairs=tuple(taken))
 
 
-def _warm_up(worker: WorkerProcess, request: dict[str, Any], timeout_s: float) -> None:
+def _warm_up(worker: Worker, request: dict[str, Any], timeout_s: float) -> None:
     """Run until three block medians agree within 10 %, at most twelve blocks."""
     medians: list[float] = []
     for _ in range(_WARM_UP_BLOCKS):
@@ -75,7 +76,7 @@ def _warm_up(worker: WorkerProcess, request: dict[str, Any], timeout_s: float) -
 
 
 def _block(
-    worker: WorkerProcess,
+    worker: Worker,
     request: dict[str, Any],
     timeout_s: float,
     *,

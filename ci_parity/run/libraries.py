@@ -17,8 +17,7 @@ from typing import TypeAlias
 from ci_parity.base.digest import sha256_file
 from ci_parity.base.files import write_atomic
 from ci_parity.records.facts import Facts, failed, reading
-from ci_parity.run.environments import COMPLETE
-from ci_parity.run.installed import Distribution, RecordedFile
+from ci_parity.run.installed import COMPLETE, Distribution, RecordedFile
 
 Known: TypeAlias = dict[str, tuple[int, int, str]]
 """Size, time of change in nanoseconds and SHA-256 of files, by path."""

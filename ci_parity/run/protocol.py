@@ -8,17 +8,16 @@ import collections
 import contextlib
 import json
 import queue
-import signal
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ci_parity.base import process
 from ci_parity.base.canonical import parse_strict
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.observation import RunStatus
+from ci_parity.run.channel import Channel, LocalProcess
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
 _KEPT_STDERR_BYTES = 64 * 1024
@@ -26,6 +25,7 @@ _LAST_WORDS_LINES = 6
 _LAST_WORDS_WIDTH = 300
 _MAX_MESSAGE = 4000
 _GRACE_S = 5.0
+_WRITTEN = "folder"
 
 
 class WorkerError(Exception):
@@ -38,11 +38,11 @@ class WorkerError(Exception):
         self.alive = alive
 
 
-class WorkerProcess:
-    """A running worker. A context manager: leaving it ends the process and all it started."""
+class Worker:
+    """A running worker. A context manager: leaving it ends the worker and all it started."""
 
-    def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> None:
-        self._process = process.spawn(argv, env=env, cwd=cwd)
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._lines: queue.Queue[bytes | None] = queue.Queue()
         self._answers: queue.Queue[bytes] = queue.Queue(maxsize=2)
         self._stderr: collections.deque[bytes] = collections.deque()
@@ -63,7 +63,7 @@ class WorkerProcess:
         self.kill()
 
     def request(self, verb: str, *, timeout_s: float, **payload: object) -> dict[str, Any]:
-        """Ask and wait.
+        """Ask and wait; a path in the request becomes what the worker calls it.
 
         Raises:
             WorkerError: the worker answered with an error, died, hung or broke the protocol.
@@ -71,8 +71,8 @@ class WorkerProcess:
         if self._stopping.is_set():
             raise WorkerError(RunStatus.CRASH, f"no worker is left for '{verb}'", alive=False)
         self._requests += 1
-        line = json.dumps({"verb": verb, "id": self._requests, **payload}) + "\n"
-        self._lines.put(line.encode())
+        request = {"verb": verb, "id": self._requests, **self._named(payload)}
+        self._lines.put(json.dumps(request).encode() + b"\n")
         try:
             raw = self._answers.get(timeout=timeout_s)
         except queue.Empty:
@@ -81,7 +81,9 @@ class WorkerProcess:
             raise WorkerError(RunStatus.TIMEOUT, message, alive=False) from None
         if not raw:
             raise self._death(verb, timeout_s)
-        return self._decode(raw, verb)
+        answer = self._decode(raw, verb)
+        self._channel.settle()
+        return answer
 
     def warnings(self) -> tuple[str, ...]:
         """Return what the worker printed to standard error so far, the last 64 KiB of it."""
@@ -92,14 +94,24 @@ class WorkerProcess:
         """End the worker now; safe to call twice."""
         if not self._stopping.is_set():
             self._stopping.set()
-            process.kill_tree(self._process)
-            self._lines.put(None)
+            try:
+                self._channel.kill()
+            finally:
+                self._lines.put(None)
         for pump in self._pumps:
             pump.join(timeout=_GRACE_S)
-        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        for stream in (self._channel.stdin, self._channel.stdout, self._channel.stderr):
+            with contextlib.suppress(OSError):
+                stream.close()
+
+    def _named(self, payload: Mapping[str, object]) -> dict[str, object]:
+        """Return a request with the worker's names for our paths; it writes to `folder` alone."""
+        return {
+            key: self._channel.named(part, written=key == _WRITTEN)
+            if isinstance(part, Path)
+            else part
+            for key, part in payload.items()
+        }
 
     def _decode(self, raw: bytes, verb: str) -> dict[str, Any]:
         try:
@@ -118,13 +130,12 @@ class WorkerProcess:
         return answer
 
     def _death(self, verb: str, timeout_s: float) -> WorkerError:
-        code = process.wait(self._process, timeout_s=min(timeout_s, _GRACE_S))
-        if code is None:
+        how = self._channel.ending(min(timeout_s, _GRACE_S))
+        if how is None:
             self.kill()
             message = f"the worker closed its output during '{verb}'{self._last_words()}"
             return WorkerError(RunStatus.PROTOCOL, message, alive=False)
         self.kill()
-        how = f"was ended by {_signal_name(-code)}" if code < 0 else f"exited with status {code}"
         message = f"the worker {how} during '{verb}'{self._last_words()}"
         return WorkerError(RunStatus.CRASH, message, alive=False)
 
@@ -134,8 +145,7 @@ class WorkerProcess:
 
     def _write_lines(self) -> None:
         """Write in a thread of its own: a worker that reads nothing must not hold us up."""
-        stream = self._process.stdin
-        assert stream is not None
+        stream = self._channel.stdin
         while (line := self._lines.get()) is not None:
             try:
                 stream.write(line)
@@ -144,8 +154,7 @@ class WorkerProcess:
                 return
 
     def _read_answers(self) -> None:
-        stream = self._process.stdout
-        assert stream is not None
+        stream = self._channel.stdout
         while not self._stopping.is_set():
             try:
                 line = stream.readline(MAX_ANSWER_BYTES)
@@ -159,8 +168,7 @@ class WorkerProcess:
                 return
 
     def _read_stderr(self) -> None:
-        stream = self._process.stderr
-        assert stream is not None
+        stream = self._channel.stderr
         kept = 0
         while chunk := _read_some(stream):
             self._stderr.append(chunk)
@@ -169,16 +177,20 @@ class WorkerProcess:
                 kept -= len(self._stderr.popleft())
 
 
+class WorkerProcess(Worker):
+    """A worker that is a process of this machine.
+
+    Raises:
+        InfrastructureError: when it cannot be started.
+    """
+
+    def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> None:
+        super().__init__(LocalProcess(argv, env=env, cwd=cwd))
+
+
 def _read_some(stream: Any) -> bytes:  # noqa: ANN401 - a BufferedReader, typed as IO[bytes]
     try:
         chunk: bytes = stream.read1(8192)
     except (OSError, ValueError):
         return b""
     return chunk
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

@@ -25,14 +25,8 @@ from ci_parity.base.git import redacted
 from ci_parity.base.pins.requirement_lines import logical_lines
 from ci_parity.base.pins.requirements import read_requirements
 from ci_parity.base.pins.text import SourceText, read_source
-from ci_parity.run.environments import (
-    COMPLETE,
-    Environment,
-    _interpreter,
-    _place,
-    _usable,
-    _uv,
-)
+from ci_parity.run.environments import Environment, _interpreter, _place, _usable, _uv
+from ci_parity.run.installed import COMPLETE
 
 logger = logging.getLogger(__name__)
 

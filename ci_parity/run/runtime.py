@@ -6,12 +6,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_parity.base.canonical import canonical_bytes
+from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import InfrastructureError
-from ci_parity.base.process import worker_environment
-from ci_parity.config.runtimes import CURRENT, ONNXRUNTIME, Family, command_of, family_of
+from ci_parity.base.process import container_environment, worker_environment
+from ci_parity.config.runtimes import (
+    CURRENT,
+    ONNXRUNTIME,
+    Family,
+    ImageRuntime,
+    command_of,
+    family_of,
+    image_of,
+)
 from ci_parity.records.facts import Facts
 from ci_parity.run import environments
 from ci_parity.run.command import argv_of, command_facts, digest_of, label_of
+from ci_parity.run.container.daemon import connected
+from ci_parity.run.container.facts import PYTHON, image_fact, image_facts, kept_facts
+from ci_parity.run.container.files import WORKERS as WORKERS_INSIDE
+from ci_parity.run.container.images import Image, pinned_text
+from ci_parity.run.container.images import provide as provide_image
+from ci_parity.run.container.owners import reap
 from ci_parity.run.facts import environment_variable_facts, runtime_facts
 
 WORKERS = Path(__file__).with_name("workers")
@@ -19,11 +35,15 @@ WORKERS = Path(__file__).with_name("workers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start a worker: its argument list, a label, and the digest of its environment."""
+    """How to start a worker: its argument list, a label, and the digest of its environment.
+
+    With an `image`, in a container of it: the argument list is as the image knows it.
+    """
 
     argv: tuple[str, ...]
     label: str
     environment: str
+    image: Image | None = None
 
 
 Roots = tuple[Path, ...]
@@ -36,14 +56,19 @@ def prepare(runtime: str, *, cache: Path, roots: Roots = HERE) -> Launch:
     """Provide what a runtime needs and say how to start its worker.
 
     Args:
-        runtime: `current`, a pinned requirement, or a command as `config.runtimes` writes it.
+        runtime: `current`, a pinned requirement, a command or an image, as `config.runtimes`
+            writes it.
         cache: where environments are kept.
         roots: the folders that paths of a command start from.
 
     Raises:
         ConfigError: the runtime is none of these.
-        InfrastructureError: its environment cannot be built, or its program is missing.
+        InfrastructureError: its environment cannot be built, its program is missing, or its image
+            cannot be had or has no runtime.
     """
+    image = image_of(runtime)
+    if image is not None:
+        return _contained(image, cache)
     if runtime == CURRENT:
         argv = _worker(Path(sys.executable), ONNXRUNTIME)
         return Launch(argv=argv, label=describe(runtime), environment=CURRENT)
@@ -72,12 +97,14 @@ def prepare_all(
 
 
 def describe(runtime: str) -> str:
-    """Return the pinned requirement or command a runtime stands for, without building anything.
+    """Return the pinned requirement, image or command that a runtime stands for; build nothing.
 
     Raises:
-        ConfigError: the runtime is neither `current` nor a command nor a pinned requirement.
+        ConfigError: the runtime is none of those and not `current`.
         InfrastructureError: `current`, and no onnxruntime is installed here.
     """
+    if image_of(runtime) is not None:
+        return pinned_text(runtime)
     if command_of(runtime) is not None:
         return runtime
     if runtime != CURRENT:
@@ -97,9 +124,14 @@ def describe(runtime: str) -> str:
 def components_of(runtime: str, cache: Path, roots: Roots = HERE) -> Facts:
     """Return what a runtime consists of and the variables its worker gets.
 
-    Empty for an environment that has not been built and for a program that is not here: what they
-    would hold is not known yet.
+    Empty for an environment that has not been built, for a program that is not here and for an
+    image that has not run here: what they would hold is not known yet.
     """
+    image = image_of(pinned_text(runtime))
+    if image is not None:
+        inside = image_fact(image.digest) if image.command else kept_facts(image.digest, cache)
+        known = bool(image.digest and inside)
+        return {**inside, **environment_variable_facts(container_environment())} if known else {}
     words = command_of(runtime)
     if words is not None:
         installed = command_facts(words, roots)
@@ -111,6 +143,19 @@ def components_of(runtime: str, cache: Path, roots: Roots = HERE) -> Facts:
     if not installed:
         return {}
     return {**installed, **environment_variable_facts(worker_environment())}
+
+
+def _contained(runtime: ImageRuntime, cache: Path) -> Launch:
+    """Provide an image, and make sure that our worker finds what it needs inside."""
+    with connected() as api:
+        reap(api)
+        image = provide_image(api, runtime)
+    if not runtime.command:
+        image_facts(image, cache)
+    # Not -I: where an image keeps its onnxruntime may be said by its own PYTHONPATH.
+    argv = runtime.command or (*PYTHON, f"{WORKERS_INSIDE}/{ONNXRUNTIME.name}_worker.py")
+    digest = sha256_bytes(canonical_bytes([image.digest, *argv]))
+    return Launch(argv=argv, label=image.label, environment=digest, image=image)
 
 
 def _worker(python: Path, family: Family) -> tuple[str, ...]:

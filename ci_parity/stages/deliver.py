@@ -99,11 +99,16 @@ def record(
 
 def _that_fit(identities: tuple[Identity, ...]) -> tuple[Identity, ...]:
     """Return identities whose facts fit into one line of the log, the longest axes condensed."""
-    for axis in ("converter", "components", "host", "policy"):
+    for axis in ("converter", "optimization", "components", "host", "policy"):
         if sum(len(canonical_bytes(to_json(identity))) for identity in identities) < _ROOM_BYTES:
             break
         identities = tuple(
-            replace(identity, **{axis: condense(text) if (text := getattr(identity, axis)) else ""})
+            replace(identity, **{axis: _condensed(getattr(identity, axis))})
             for identity in identities
         )
     return identities
+
+
+def _condensed(text: str) -> str:
+    """Return facts condensed; a digest, which may stand for them, is short as it is."""
+    return condense(text) if text.startswith("{") else text

@@ -9,19 +9,23 @@ from pathlib import Path
 from ci_parity.base.errors import CiParityError, ConfigError, EvidenceError
 from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment, Target
-from ci_parity.config.runtimes import command_of
+from ci_parity.config.runtimes import command_of, is_installed
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources, host_facts
 from ci_parity.detect.identity import facts_text, identify, model_digest
+from ci_parity.detect.trees import Extracted
 from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.fixtures.store import FixtureSet, open_fixtures
 from ci_parity.records.condensed import digest_of
 from ci_parity.records.identity import BaselineSource, ChangeSet, Identity
+from ci_parity.records.model_facts import ModelFacts
 from ci_parity.records.release import LogLine
 from ci_parity.release.query import last_validated
 from ci_parity.run.environments import cache_folder
 from ci_parity.run.runtime import Roots, components_of, describe
 from ci_parity.stages.fixture_changes import OpenSet
+from ci_parity.stages.recorded import refuse_unreadable
+from ci_parity.stages.submodules import CHECK_OUT_HISTORY, named_paths, refuse_unfetched
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +67,7 @@ def fixtures_of(deployment: Deployment) -> tuple[Signature, FixtureSet]:
 
 def identities_of(
     deployment: Deployment, fixtures: FixtureSet, host: HostSources | None = None,
-    checkout: Path | None = None,
+    checkout: Path | None = None, models: Mapping[str, ModelFacts] | None = None,
 ) -> tuple[Identity, ...]:  # fmt: skip
     """Return the identity of every variant on every target, without building an environment.
 
@@ -72,21 +76,24 @@ def identities_of(
         fixtures: its fixture set.
         host: where to read this machine's facts; None for a deployment that does not run here.
         checkout: where programs are that are built and not committed, where not in its own folder.
+        models: the facts of its models by variant, where they are known.
     """
     runtimes = {target.runtime: describe(target.runtime) for target in deployment.targets}
     roots = (deployment.root, checkout) if checkout else (deployment.root,)
-    # A command is known by its bytes wherever it comes from; what else is installed, on a host.
+    # Commands and images are known by their bytes wherever they come from; what is installed, on a
+    # host.
     components = {
         runtime: components_of(runtime, cache_folder(), roots)
         for runtime in runtimes
-        if host is not None or command_of(runtime) is not None
+        if host is not None or not is_installed(runtime)
     }
     if host is None:
-        return identify(deployment, runtimes, fixtures.digest, components=components)
+        return identify(deployment, runtimes, fixtures.digest, models=models, components=components)
     return identify(
         deployment,
         runtimes,
         fixtures.digest,
+        models=models,
         components=components,
         host=host_facts(host, accelerators=any(not _on_cpu(t) for t in deployment.targets)),
     )
@@ -122,6 +129,9 @@ def find_baseline(
         identities: the candidate's.
         log: the lines of the release log, empty without one.
         scratch: an empty folder for the baseline's tree.
+
+    Raises:
+        EvidenceError: the log's line is none that a run writes.
     """
     lines = {
         (i.target, i.variant): last_validated(
@@ -131,6 +141,8 @@ def find_baseline(
         for i in identities
     }  # fmt: skip
     found = {key: line for key, line in lines.items() if line is not None}
+    for line, identity in found.values():
+        refuse_unreadable(line, identity)
     if found:
         return _from_log(deployment, history.config, identities, found, scratch)
     return _from_history(deployment, history, identities, scratch)
@@ -214,7 +226,7 @@ def _recorded_rules(trees: "Trees", config: str, commit: str) -> tuple[BaseRules
     if not commit:
         return None, "the release log names no commit for what it validated"
     try:
-        return _rules_of(find_deployment(trees.at(commit), config)), ""
+        return _rules_of(trees.deployment(commit, config)), ""
     except CiParityError as error:
         return None, _reason(error)
 
@@ -250,6 +262,7 @@ def _recorded_model(trees: "Trees", config: str, commit: str, identity: Identity
     if not commit:
         raise EvidenceError("the release log names no commit for the validated model")
     path = _variant_path(find_deployment(trees.at(commit), config), identity.variant)
+    trees.refuse_unfetched(commit, [path])
     if model_digest(path) != identity.model:
         raise EvidenceError(f"the model at commit {commit[:12]} is not the one the log validated")
     return path
@@ -269,8 +282,8 @@ def _from_history(
         return _nothing("no default branch and no release log to compare with")
     label = f"commit {commit[:12]}"
     try:
-        tree = Trees(repository=repository, scratch=scratch).at(commit)
-        before = find_deployment(tree, history.config)
+        trees = Trees(repository=repository, scratch=scratch)
+        before = trees.deployment(commit, history.config)
         rules = _rules_of(before)
         found = identities_of(before, rules.cases.fixtures, checkout=deployment.root)
     except ConfigError as error:
@@ -294,10 +307,29 @@ class Trees:
 
     repository: Repository
     scratch: Path
-    extracted: dict[str, Path] = field(default_factory=dict)
+    extracted: dict[str, Extracted] = field(default_factory=dict)
 
     def at(self, commit: str) -> Path:
         """Return the deployment's folder as it was at a commit."""
+        return self._extracted(commit).folder
+
+    def deployment(self, commit: str, config: str) -> Deployment:
+        """Return the deployment as it was at a commit, all it names there.
+
+        Raises:
+            ConfigError: there was none, or none that can be read.
+            EvidenceError: the commit, or a submodule with a part of the deployment, is not here.
+        """
+        found = find_deployment(self.at(commit), config)
+        self.refuse_unfetched(commit, named_paths(found))
+        return found
+
+    def refuse_unfetched(self, commit: str, paths: Sequence[Path]) -> None:
+        """Refuse paths of a commit's tree that lie in a submodule whose content is not here."""
+        tree = self._extracted(commit)
+        refuse_unfetched(paths, tree.unfetched, root=tree.folder, remedy=CHECK_OUT_HISTORY)
+
+    def _extracted(self, commit: str) -> Extracted:
         if commit not in self.extracted:
             folder = self.scratch / f"tree{len(self.extracted)}"
             self.extracted[commit] = self.repository.extract(commit, folder)

@@ -9,6 +9,7 @@ from ci_parity.compare.observations import compare_observations
 from ci_parity.compare.outputs import CaseComparison
 from ci_parity.config.model import Policy
 from ci_parity.records.attribution import Attribution
+from ci_parity.records.divergence import Divergence
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
 from ci_parity.records.observation import RunStatus
 from ci_parity.records.outcome import Outcome
@@ -37,7 +38,7 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """All rows, findings and numbers of a run, the boundaries they come from, and causes."""
+    """All rows, findings and numbers of a run, the boundaries they come from, causes and nodes."""
 
     rows: tuple[Row, ...]
     findings: tuple[Finding, ...]
@@ -45,6 +46,7 @@ class Judgement:
     latency: tuple[LatencyComparison, ...]
     boundaries: tuple[Judged, ...] = ()
     attributions: tuple[Attribution, ...] = ()
+    divergences: tuple[Divergence, ...] = ()
 
     @property
     def outcome(self) -> Outcome:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError, InfrastructureError
 from ci_parity.config.model import Deployment, Policy, Target, Variant
-from ci_parity.config.runtimes import command_of
+from ci_parity.config.runtimes import is_installed
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.identity import ChangeSet
 from ci_parity.run.environments import cache_folder
@@ -126,7 +126,8 @@ def _baseline_launches(
 ) -> tuple[dict[Key, Launch], dict[Key, str]]:
     """Return how to start each baseline, and why one cannot be had.
 
-    A program that is no longer there leaves the comparison open: it can be built, not installed.
+    A program or an image that is no longer there leaves the comparison open: it can be built, not
+    installed.
     """
     launches: dict[Key, Launch] = {}
     unavailable = dict(baseline.unavailable)
@@ -135,7 +136,7 @@ def _baseline_launches(
         try:
             launches[key] = prepare_all([place], cache=cache_folder())[place]
         except InfrastructureError as error:
-            if command_of(target.runtime) is None:
+            if is_installed(target.runtime):
                 raise
             unavailable[key] = f"the baseline's runtime cannot be started: {error.what}"
     return launches, unavailable

@@ -1,4 +1,4 @@
-"""Step 5a: the verdict as files: JSON, comment and bundle manifest."""
+"""Step 5a: the verdict as files: JSON, comment, bundle manifest, plots of error by depth."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ci_parity.base.files import write_atomic
 from ci_parity.records.verdict import Verdict
-from ci_parity.report import json_v1, markdown
+from ci_parity.report import depth_plot, json_v1, markdown
+from ci_parity.report.divergence_words import plot_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +21,24 @@ class Origin:
 
 
 def write_report(verdict: Verdict, manifest: bytes, folder: Path, origin: Origin) -> Path:
-    """Write verdict.json, comment.md and bundle.json; return the path of the JSON."""
+    """Write verdict.json, comment.md, bundle.json and plots; return the path of the JSON."""
     report = folder / "verdict.json"
     write_atomic(report, json_bytes(json_v1.render_check(verdict)))
     text = markdown.comment(verdict, commit=origin.commit, run_url=origin.run_url)[0]
     write_atomic(folder / "comment.md", text.encode())
     write_atomic(folder / "bundle.json", manifest)
+    _write_plots(verdict, folder)
     return report
+
+
+def _write_plots(verdict: Verdict, folder: Path) -> None:
+    """Write depth-1.svg and so on; those of an earlier run do not stay beside this verdict."""
+    for earlier in folder.glob("depth-[0-9]*.svg"):
+        earlier.unlink()
+    for number, found in enumerate(verdict.divergences, 1):
+        name = plot_file(number, found)
+        if name:
+            write_atomic(folder / name, depth_plot.render(found).encode())
 
 
 def json_bytes(document: Mapping[str, object]) -> bytes:

@@ -13,8 +13,8 @@ from typing import Any
 
 from ci_parity.base.errors import CiParityError
 from ci_parity.config import CONFIG_NAME
-from ci_parity.config.runtimes import command_of
-from ci_parity.config.yaml_source import parse
+from ci_parity.config.runtimes import is_installed
+from ci_parity.config.yaml_source import parse, read_text
 from ci_parity.detect.git import Repository
 from ci_parity.records.identity import BaselineSource, ChangeSet
 from ci_parity.records.verdict import Verdict
@@ -41,12 +41,15 @@ def unchanged_by_git(root: Path, config: str, base: str) -> tuple[Verdict, bytes
 
 
 def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | None:
-    value = parse(config.read_text(encoding="utf-8"), where=config.name).value
+    value = parse(read_text(config), where=config.name).value
     variants: dict[str, Any] = value["variants"]
-    plain = not any("converter" in variant for variant in variants.values())
-    # A command is a program and files that the config names; git knows nothing of what is on PATH.
+    # Requirements include other files, and a script imports some.
+    plain = not any("converter" in v for v in variants.values())
+    plain = plain and all(isinstance(v.get("optimization", ""), str) for v in variants.values())
+    # A command is a program and files that the config names, an image lies outside of git; git
+    # knows nothing of what is on PATH either.
     runtimes = [target.get("runtime", "") for target in value.get("targets", {}).values()]
-    plain = plain and all(isinstance(r, str) and command_of(r) is None for r in runtimes)
+    plain = plain and all(isinstance(r, str) and is_installed(r) for r in runtimes)
     # Decisions rest on files the config names deeper down, and on what a judge imports.
     policy = value.get("policy", {})
     # An entry of the ledger ends on a day, which git does not know either.

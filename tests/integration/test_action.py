@@ -19,6 +19,7 @@ import yaml
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.records.release import EntryKind, LogLine
 from ci_parity.release.store import open_log
+from ci_parity.run.container import owners
 from tests.integration.support.act_log import StepRun
 from tests.integration.support.act_runner import ActRun, run_act
 from tests.integration.support.cache import cache_dir
@@ -292,6 +293,24 @@ def test_deployment_below_the_root_of_a_shallow_checkout(
     assert (done.returncode, *result(step)) == (0, "success", 0, "pass"), done.log
     assert step.outputs["report"] == "apps/reader/out/parity/verdict.json"
     assert f"since commit {event['pull_request']['base']['sha'][:12]}" in step.summary
+
+
+def test_a_container_runs_beside_the_action(
+    tmp_path: Path, github: GitHubServer, docker_client: docker.DockerClient, runtime_image: str
+) -> None:
+    """A target's image runs in a sibling: the model is bound from the workspace, the rest copied.
+
+    Folders for temporary files lie in the action's own container, where the daemon sees nothing.
+    """
+    checkout = make_checkout(tmp_path, WORKFLOW)
+    base = checkout.head
+    checkout.branch("change")
+    checkout.edit("ci-parity.yml", BASELINE_RUNTIME, f"{{image: '{runtime_image}'}}")
+    checkout.commit("run in a container")
+    done = run(checkout, "pull_request", checkout.pull_request_event(base), github)
+    assert (done.returncode, *result(done.step("parity"))) == (0, "success", 0, "pass"), done.log
+    assert f"| `{BASELINE_RUNTIME}` | `image:{runtime_image}` |" in github.bodies()[0]
+    assert docker_client.api.containers(all=True, filters={"label": owners.OWNER}) == []
 
 
 def test_mounts_and_variables_of_the_real_runner(

@@ -1,6 +1,7 @@
 """Every axis alone, several at once, none, and baselines that cannot be read, on real histories."""
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ variants:
   int8:
     path: int8/model.onnx
     from: exported
-    optimization: quantize.yml
+    optimization: {recipe: quantize.yml, requires: tools/quantize.lock}
 targets:
   cpu: {runtime: "onnxruntime==1.31.1"}
   gpu:
@@ -48,6 +49,7 @@ def repository(tmp_path: Path) -> UserRepository:
     made.write("tools/graph.py", "def build():\n    return 1\n")
     made.write("tools/__init__.py", "")
     made.write("quantize.yml", "bits: 8\n")
+    made.write("tools/quantize.lock", "onnxruntime==1.31.1\nonnxsim==0.4.36\n")
     (made.root / "int8").mkdir()
     (made.root / "int8" / "model.onnx").write_bytes((made.root / "model.onnx").read_bytes())
     made.commit("every axis")
@@ -55,15 +57,20 @@ def repository(tmp_path: Path) -> UserRepository:
     return made
 
 
-def changes(repository: UserRepository, *arguments: str) -> list[dict[str, Any]]:
-    """Run `detect` and return its changes; the report fits its schema."""
+def detected(repository: UserRepository, *arguments: str) -> dict[str, Any]:
+    """Run `detect` and return its report; it fits its schema."""
     out = repository.root / "ci-parity-report" / "detect.json"
     out.parent.mkdir(exist_ok=True)
     argv = ["detect", "--root", str(repository.root), "--json", str(out), *arguments]
     assert run(argv) == 0
-    report = json.loads(out.read_text(encoding="utf-8"))
+    report: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
     jsonschema.validate(report, schema("detect-v1"))
-    found: list[dict[str, Any]] = report["changes"]["changes"]
+    return report
+
+
+def changes(repository: UserRepository, *arguments: str) -> list[dict[str, Any]]:
+    """Run `detect` and return its changes."""
+    found: list[dict[str, Any]] = detected(repository, *arguments)["changes"]["changes"]
     return found
 
 
@@ -108,6 +115,11 @@ def option(repository: UserRepository) -> None:
 def recipe(repository: UserRepository) -> None:
     """Change the quantization recipe."""
     repository.write("quantize.yml", "bits: 4\n")
+
+
+def tool(repository: UserRepository) -> None:
+    """Bump the package that quantizes."""
+    repository.replace("tools/quantize.lock", "onnxruntime==1.31.1", "onnxruntime==1.32.0")
 
 
 def pin(repository: UserRepository) -> None:
@@ -167,6 +179,11 @@ EVERYWHERE = [("cpu", "exported"), ("cpu", "int8"), ("gpu", "int8")]
         ([bump], {("runtime", "cpu", "exported"), ("runtime", "cpu", "int8")}, ""),
         ([option], {("optimization", "cpu", "exported"), ("optimization", "cpu", "int8")}, ""),
         ([recipe], {("optimization", "cpu", "int8"), ("optimization", "gpu", "int8")}, ""),
+        (
+            [tool],
+            {("optimization", "cpu", "int8"), ("optimization", "gpu", "int8")},
+            "onnxruntime 1.31.1 → 1.32.0 (tools/quantize.lock)",
+        ),
         ([pin], {("converter", "cpu", "exported")}, "torch 2.8.0 → 2.9.0"),
         ([pin_hash], {("converter", "cpu", "exported")}, "only the hash of onnxscript 0.7.0"),
         ([comment], {("converter", "cpu", "exported")}, "pins equal"),
@@ -225,3 +242,95 @@ def test_nothing_to_plan(repository: UserRepository) -> None:
     assert plan(repository)["run"] is False
     assert plan(repository)["include"] == []
     assert len(plan(repository, "--force")["include"]) == 2
+
+
+def no_git(repository: UserRepository) -> list[str]:
+    """Take the history away."""
+    shutil.rmtree(repository.root / ".git")
+    return []
+
+
+def no_default_branch(repository: UserRepository) -> list[str]:
+    """Have no branch that others leave from."""
+    repository.git("branch", "--delete", "--force", "main")
+    return []
+
+
+def gone(repository: UserRepository) -> list[str]:  # noqa: ARG001 - one of a table
+    """Ask for a commit that a force-push took away."""
+    return ["--base", "f" * 40]
+
+
+def shallow(repository: UserRepository) -> list[str]:
+    """Lack the base commit, with no remote to fetch it from."""
+    base = repository.git("rev-parse", "main")
+    repository.commit("second")
+    (repository.root / ".git" / "shallow").write_text(repository.git("rev-parse", "HEAD") + "\n")
+    repository.git("branch", "--delete", "--force", "main")
+    repository.git("reflog", "expire", "--expire=now", "--all")
+    repository.git("gc", "--quiet", "--prune=now")
+    return ["--base", base]
+
+
+def adopted(repository: UserRepository) -> list[str]:
+    """Have no deployment at the base commit."""
+    repository.git("checkout", "--quiet", "main")
+    repository.git("rm", "--quiet", "ci-parity.yml")
+    repository.commit("before adoption")
+    repository.git("checkout", "--quiet", "-B", "change")
+    repository.write("ci-parity.yml", CONFIG)
+    repository.commit("adopted")
+    return []
+
+
+def base_of(repository: UserRepository, name: str, text: str) -> list[str]:
+    """Have another file at the base commit, and the right one after it."""
+    content = (repository.root / name).read_bytes()
+    repository.git("checkout", "--quiet", "main")
+    repository.write(name, text)
+    repository.commit("broken")
+    repository.git("checkout", "--quiet", "-B", "change")
+    (repository.root / name).write_bytes(content)
+    repository.commit("mended")
+    return []
+
+
+def broken_config(repository: UserRepository) -> list[str]:
+    """Have a config at the base commit that is none."""
+    return base_of(repository, "ci-parity.yml", "version: 2\n")
+
+
+def pointer(repository: UserRepository) -> list[str]:
+    """Have a Git LFS pointer for a model at the base commit."""
+    text = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
+    return base_of(repository, "model.onnx", text)
+
+
+def broken_lock(repository: UserRepository) -> list[str]:
+    """Have a lock at the base commit that cannot be read."""
+    return base_of(repository, "converter.lock", "-r converter.lock\n")
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (no_git, "not a git repository"),
+        (no_default_branch, "no default branch"),
+        (gone, "commit ffffffffffff is not usable"),
+        (shallow, "is not usable"),
+        (adopted, "no deployment at commit"),
+        (broken_config, "no deployment at commit"),
+        (pointer, "is not usable"),
+        (broken_lock, "is not usable"),
+    ],
+)
+def test_without_a_baseline_everything_runs(
+    repository: UserRepository, trouble: Callable[[UserRepository], list[str]], reason: str
+) -> None:
+    """No difference is made up, every pair is planned, and the report says why."""
+    report = detected(repository, *trouble(repository))
+    source = report["changes"]["source"]
+    assert source["kind"] == "none"
+    assert reason in source["reason"]
+    assert report["changes"]["changes"] == []
+    assert len(report["changes"]["to_run"]) == len(EVERYWHERE)

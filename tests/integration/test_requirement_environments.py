@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from ci_parity.base.errors import InfrastructureError
-from ci_parity.run.environments import COMPLETE, Environment
+from ci_parity.run.environments import Environment
+from ci_parity.run.installed import COMPLETE
 from ci_parity.run.requirement_environments import provide
 
 WHEEL = "tiny_source-1.0-py3-none-any.whl"

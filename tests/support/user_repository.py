@@ -33,6 +33,10 @@ class UserRepository:
 
     def git(self, *arguments: str) -> str:
         """Run git here and return what it printed."""
+        return self.git_with("", *arguments)
+
+    def git_with(self, stdin: str, *arguments: str) -> str:
+        """Run git here with a text to read, and return what it printed."""
         identity = ["-c", "user.name=test", "-c", "user.email=test@example.invalid"]
         done = subprocess.run(
             ["git", *identity, *arguments],
@@ -40,6 +44,7 @@ class UserRepository:
             check=True,
             capture_output=True,
             text=True,
+            input=stdin,
         )
         return done.stdout.strip()
 
@@ -104,3 +109,9 @@ def digits_repository(root: Path, *, runtime: str) -> UserRepository:
     repository.replace("ci-parity.yml", "onnxruntime==1.32.0", runtime)
     repository.commit("first")
     return repository
+
+
+def add_submodule(repository: UserRepository, library: UserRepository, path: str) -> None:
+    """Add another repository as a submodule; its address may be a folder, which git mistrusts."""
+    allowed = ("-c", "protocol.file.allow=always")
+    repository.git(*allowed, "submodule", "--quiet", "add", str(library.root), path)

@@ -117,14 +117,17 @@ def test_no_function_is_long() -> None:
 
 
 def test_other_programs_are_started_through_one_door() -> None:
-    """Argument lists, a chosen environment and a time limit are looked after there."""
+    """Argument lists, a chosen environment and a time limit are looked after there.
+
+    The script of a reproduction runs elsewhere, without us.
+    """
     starters = {"subprocess", "os.system", "os.popen", "os.exec", "pty", "multiprocessing"}
     found = {
         name
         for name, path in zip(NAMES, MODULES, strict=True)
         if starters & {*imports(path), *calls(path)}
     }
-    assert found == {"base/process.py"}
+    assert found == {"base/process.py", "localise/handout/reproduce.py"}
 
 
 def test_printing_is_done_at_the_edge() -> None:
@@ -132,21 +135,22 @@ def test_printing_is_done_at_the_edge() -> None:
     printers = {"print", "click.echo", "click.secho", "echo", "sys.stdout.write"}
     found = {name for name, path in zip(NAMES, MODULES, strict=True) if printers & set(calls(path))}
     assert found
-    assert {name for name in found if not name.startswith("cli/")} <= {"github/actions.py"}
+    allowed = {"github/actions.py", "localise/handout/reproduce.py"}
+    assert {name for name in found if not name.startswith("cli/")} <= allowed
 
 
 WORKERS = sorted((PACKAGE / "run" / "workers").glob("*.py"))
+HANDED_OUT = sorted((PACKAGE / "localise" / "handout").glob("*.py"))
 
 
-@pytest.mark.parametrize("path", WORKERS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", WORKERS + HANDED_OUT, ids=lambda path: path.stem)
 def test_workers_run_on_old_interpreters(path: Path) -> None:
     """Their syntax is that of Python 3.8, which environments of old runtimes have."""
     assert ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 8))
 
 
-@pytest.mark.parametrize("path", WORKERS, ids=lambda path: path.stem)
-def test_workers_import_nothing_of_ours(path: Path) -> None:
-    """The standard library, NumPy, their runtime, and the file beside them that all share.
+def foreign(path: Path) -> set[str]:
+    """Return what a module imports beside the standard library when it runs.
 
     What type checkers alone read is never imported.
     """
@@ -154,10 +158,23 @@ def test_workers_import_nothing_of_ours(path: Path) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             node.body = []
-    found = {name.partition(".")[0] for name in imports_of(tree)} - set(sys.stdlib_module_names)
+    return {name.partition(".")[0] for name in imports_of(tree)} - set(sys.stdlib_module_names)
+
+
+@pytest.mark.parametrize("path", WORKERS, ids=lambda path: path.stem)
+def test_workers_import_nothing_of_ours(path: Path) -> None:
+    """The standard library, NumPy, their runtime, and the file beside them that all share."""
     runtime = path.stem.removesuffix("_worker")
     allowed = {"numpy", "wire", runtime} | ({"ml_dtypes"} if runtime == "onnx" else set())
-    assert found <= allowed
+    assert foreign(path) <= allowed
+
+
+@pytest.mark.parametrize("path", HANDED_OUT, ids=lambda path: path.stem)
+def test_what_is_handed_out_imports_nothing_of_ours(path: Path) -> None:
+    """The standard library, NumPy, one file the other, and one of them the runtimes."""
+    runtimes = {"onnxruntime", "openvino", "tract", "onnx", "ml_dtypes"}
+    allowed = {"numpy", "results", "runtimes"} | (runtimes if path.stem == "runtimes" else set())
+    assert foreign(path) <= allowed
 
 
 # The action.

@@ -17,7 +17,7 @@ class Names:
         self._last: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
-        """Take and return the name wanted or, where it is taken, the first free `wanted_1` …
+        """Take and return the name wanted or, where it is taken, one with a number behind it.
 
         Of a name longer than `MAX_NAME` the end is kept.
         """
@@ -67,6 +67,14 @@ def subgraphs(node: "NodeProto") -> Iterator["GraphProto"]:
         yield from attribute.graphs
 
 
+def all_nodes(nodes: "Iterable[NodeProto]") -> "Iterator[NodeProto]":
+    """Yield nodes, and after each those of the graphs that it holds."""
+    for node in nodes:
+        yield node
+        for inner in subgraphs(node):
+            yield from all_nodes(inner.node)
+
+
 def defined_names(graph: "GraphProto") -> set[str]:
     """Return the names of tensors that a graph itself defines; not those of graphs inside it."""
     names = {port.name for port in graph.input} | {held.name for held in graph.initializer}
@@ -76,13 +84,21 @@ def defined_names(graph: "GraphProto") -> set[str]:
 
 def all_names(graph: "GraphProto") -> set[str]:
     """Return every name of a tensor that occurs in a graph, graphs inside it included."""
-    names = defined_names(graph)
-    for part in (graph.output, graph.value_info):
-        names.update(port.name for port in part)
+    names = defined_names(graph) | {port.name for port in (*graph.output, *graph.value_info)}
     for node in graph.node:
         names.update(node.input)
         for inner in subgraphs(node):
             names |= all_names(inner)
+    return names
+
+
+def read_names(graph: "GraphProto") -> set[str]:
+    """Return the names of tensors that a graph reads or returns, graphs inside it included."""
+    names = {port.name for port in graph.output}
+    for node in graph.node:
+        names.update(node.input)
+        for inner in subgraphs(node):
+            names |= read_names(inner)
     return names
 
 
@@ -103,21 +119,22 @@ def rename(node: "NodeProto", new: Mapping[str, str]) -> None:
 def tell_apart(graph: "GraphProto") -> None:
     """Rename, in place, what graphs inside define under a name that a graph around them defines."""
     names = Names(all_names(graph))
-    around = defined_names(graph)
+    scopes = (defined_names(graph),)
     for node in graph.node:
         for inner in subgraphs(node):
-            _tell_apart(inner, around, names)
+            _tell_apart(inner, scopes, names)
 
 
-def _tell_apart(graph: "GraphProto", around: set[str], names: Names) -> None:
+def _tell_apart(graph: "GraphProto", scopes: tuple[set[str], ...], names: Names) -> None:
     own = defined_names(graph)
-    new = {name: names.fresh(name) for name in sorted(own & around)}
+    hiding = (name for name in sorted(own) if any(name in scope for scope in scopes))
+    new = {name: names.fresh(name) for name in hiding}
     if new:
         _rename_defined(graph, new)
-    around = around | own | set(new.values())
+    scopes = (*scopes, own | set(new.values()))
     for node in graph.node:
         for inner in subgraphs(node):
-            _tell_apart(inner, around, names)
+            _tell_apart(inner, scopes, names)
 
 
 def _rename_defined(graph: "GraphProto", new: Mapping[str, str]) -> None:

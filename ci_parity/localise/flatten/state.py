@@ -20,8 +20,10 @@ class Flattened:
         origin: where each node of the main graph stood in the first model, by its name, such as
             `If_12/then_branch/Conv_3` or `Loop_5[2]/body/Add`.
         left: why a node stays as it is, in words, by its name.
+        copied_bytes: how much the copies hold that unrolling has made so far.
     """
 
     model: "ModelProto"
     origin: Mapping[str, str]
     left: Mapping[str, str]
+    copied_bytes: int = 0

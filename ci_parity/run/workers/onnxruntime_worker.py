@@ -47,9 +47,13 @@ class OnnxRuntime(wire.Runtime):
         """Create the session; its providers show one that was asked for and is missing."""
         import onnxruntime as ort
 
-        options = session_options(ort, request.get("session_options", {}))
+        wanted = dict(request.get("session_options", {}))
+        disabled = wanted.pop("disabled_optimizers", None)
+        options = session_options(ort, wanted)
         providers = [(request["provider"], request.get("provider_options", {}))]
-        session = ort.InferenceSession(request["model"], options, providers=providers)
+        session = ort.InferenceSession(
+            request["model"], options, providers=providers, disabled_optimizers=disabled
+        )
         session.disable_fallback()
         return Session(session)
 

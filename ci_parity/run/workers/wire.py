@@ -93,7 +93,9 @@ class Worker:
         return dict(about, **self.runtime.hello())
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Load a model; one that fails to load leaves the model before it."""
+        """Load a model; one that fails to load leaves the one before it, unless that was let go."""
+        if request.get("release"):
+            self.model = None
         start = time.perf_counter_ns()
         self.model = self.runtime.open(request)
         return {

@@ -13,6 +13,7 @@ import pytest
 from tests.integration.support.base_image import ensure_base_image
 from tests.integration.support.debian import HostLacksError
 from tests.integration.support.docker_host import docker_daemon
+from tests.integration.support.runtime_image import ensure_runtime_image
 
 
 @pytest.fixture(scope="session")
@@ -33,6 +34,12 @@ def base_image(docker_client: docker.DockerClient) -> str:
     except HostLacksError as error:
         _skip_unless_ci(error)
         raise
+
+
+@pytest.fixture(scope="session")
+def runtime_image(docker_client: docker.DockerClient, base_image: str) -> str:
+    """Return the ID of an image with Python and onnxruntime, which the daemon then holds."""
+    return ensure_runtime_image(docker_client, base_image)
 
 
 def _skip_unless_ci(error: HostLacksError) -> None:

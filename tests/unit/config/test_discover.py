@@ -221,6 +221,26 @@ def test_a_lock_that_cannot_be_read_is_said(
     assert "no runtime is taken from uv.lock" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("onnxruntime==1.32.0\nonnxruntime-gpu==1.31.0\n",
+         "it pins onnxruntime-gpu==1.31.0 and onnxruntime==1.32.0"),
+        ("onnxruntime==1.32.0\nonnxruntime==1.31.0\n",
+         "onnxruntime is pinned as 1.32.0 and as 1.31.0"),
+    ],
+)  # fmt: skip
+def test_pins_that_leave_it_open_are_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, said: str
+) -> None:
+    """Which of them runs in production, only the team knows; the next file counts."""
+    requirements(tmp_path, text)
+    assert pinned_runtime(tmp_path) == "current"
+    assert said in caplog.text
+    requirements(tmp_path, LOCKS["pyproject.toml"], "pyproject.toml")
+    assert pinned_runtime(tmp_path) == "onnxruntime==1.30.0"
+
+
 def test_requirement_files_are_read_in_order(tmp_path: Path) -> None:
     """The first that pins one version counts."""
     requirements(tmp_path, "onnxruntime>=1\n")

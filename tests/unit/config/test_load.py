@@ -11,6 +11,7 @@ from ci_parity.config.load import build, load_deployment, policy, schema, target
 from ci_parity.config.model import (
     Contract,
     LatencyPolicy,
+    Optimization,
     Release,
     SelfChecks,
     Target,
@@ -90,7 +91,7 @@ def test_a_full_config_is_read_whole(tmp_path: Path) -> None:
     assert found.name == "ocr-reader"
     assert found.variants[1] == Variant(
         name="int8", path=tmp_path / "models/rec.int8.onnx", made_from="exported",
-        optimization=tmp_path / "quantize.yml",
+        optimization=Optimization(recipe=tmp_path / "quantize.yml"),
     )  # fmt: skip
     cpu, gpu = found.targets
     assert (cpu.runtime, cpu.variants) == ("onnxruntime==1.32.0", ("int8",))
@@ -110,6 +111,38 @@ def test_a_full_config_is_read_whole(tmp_path: Path) -> None:
     assert (found.policy.repeat, found.policy.timeout_s) == (3, 12.5)
     assert found.policy.latency.max_regression == 0.025
     assert found.release == Release(log="branch:ci-parity-log", channel="edge-prod")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{recipe: r.yml}", {"recipe": "r.yml"}),
+        ("{requires: tools/uv.lock}", {"requires": "tools/uv.lock"}),
+        ("{recipe: r.yml, requires: q.txt}", {"recipe": "r.yml", "requires": "q.txt"}),
+    ],
+)
+def test_an_optimization_may_name_its_tools(
+    tmp_path: Path, text: str, expected: dict[str, str]
+) -> None:
+    """Beside a recipe or alone, each a path below the config."""
+    config = MINIMAL.replace("m.onnx", f"m.onnx, optimization: {text}")
+    paths = {name: tmp_path / path for name, path in expected.items()}
+    (variant,) = load_deployment(written(tmp_path, config)).variants
+    assert variant.optimization == Optimization(**paths)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("{}", "$.variants.exported.optimization: {} should be non-empty"),
+     ("{tools: q.txt}", "unknown key 'tools'; known keys: recipe, requires"),
+     ("{requires: ../q.txt}", "path '../q.txt' leaves the deployment's folder"),
+     ("{requires: [q.txt]}", "$.variants.exported.optimization.requires"),
+     ("[q.txt]", "$.variants.exported.optimization")],
+)  # fmt: skip
+def test_an_optimization_of_another_form_is_refused(tmp_path: Path, text: str, place: str) -> None:
+    """With its place in the config."""
+    config = MINIMAL.replace("m.onnx", f"m.onnx, optimization: {text}")
+    assert place in refusal(tmp_path, config).what
 
 
 def test_the_policy_is_identified_by_its_meaning(tmp_path: Path) -> None:
@@ -232,6 +265,19 @@ def test_a_path_is_relative_even_where_it_leads_inside(tmp_path: Path) -> None:
     """The next machine keeps the repository somewhere else."""
     text = MINIMAL.replace("m.onnx", str(tmp_path / "m.onnx"))
     assert "leaves the deployment's folder" in refusal(tmp_path, text).what
+
+
+def test_a_name_that_no_file_can_have_is_refused(tmp_path: Path) -> None:
+    """With its place, before anything asks the system for it."""
+    error = refusal(tmp_path, MINIMAL.replace("m.onnx", "m" * 256))
+    assert "more than 255 bytes" in error.what
+    assert error.where == "$.variants.exported.path"
+
+
+def test_links_in_a_circle_are_left_to_whoever_opens_them(tmp_path: Path) -> None:
+    """The config names a path inside its folder; that there is no file, the reader says."""
+    (tmp_path / "m.onnx").symlink_to("m.onnx")
+    assert load_deployment(written(tmp_path, MINIMAL)).variants[0].path == tmp_path / "m.onnx"
 
 
 def test_a_link_that_stays_inside_is_followed(tmp_path: Path) -> None:
@@ -395,12 +441,41 @@ def test_a_long_message_is_cut(tmp_path: Path) -> None:
     assert len(str(error)) < 1000
 
 
-@pytest.mark.parametrize("make", ["absent", "folder", "latin"])
+@pytest.mark.parametrize("target", ["/dev/zero", "../elsewhere.yml", "/etc/passwd"])
+def test_a_config_that_is_a_file_of_the_machine_is_refused(tmp_path: Path, target: str) -> None:
+    """Messages about its keys would show what is in it, and a device has no end."""
+    (tmp_path / "elsewhere.yml").write_text(MINIMAL, encoding="utf-8")
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "ci-parity.yml").symlink_to(target)
+    with pytest.raises(ConfigError, match="a link that leaves its folder"):
+        load_deployment(folder / "ci-parity.yml")
+
+
+def test_a_config_may_be_a_link_to_another_one_beside_it(tmp_path: Path) -> None:
+    """Two names for one file of the repository."""
+    path = written(tmp_path, MINIMAL)
+    (tmp_path / "other.yml").symlink_to(path.name)
+    assert load_deployment(tmp_path / "other.yml").variants[0].name == "exported"
+
+
+def test_an_endless_config_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """No more than a config may have."""
+    path = tmp_path / "ci-parity.yml"
+    with path.open("wb") as stream:
+        stream.truncate(1 << 40)
+    with pytest.raises(ConfigError, match="larger than 1 MiB"):
+        load_deployment(path)
+
+
+@pytest.mark.parametrize("make", ["absent", "folder", "latin", "circle"])
 def test_an_unreadable_config_is_refused(tmp_path: Path, make: str) -> None:
-    """No file, a folder, or bytes that are no UTF-8."""
+    """No file, a folder, a link to itself, or bytes that are no UTF-8."""
     path = tmp_path / "ci-parity.yml"
     if make == "folder":
         path.mkdir()
+    if make == "circle":
+        path.symlink_to(path.name)
     if make == "latin":
         path.write_bytes(b"version: \xe9")
     with pytest.raises(ConfigError, match="cannot read the config"):

@@ -1,10 +1,20 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.config.load import target
-from ci_parity.config.runtimes import FAMILIES, command_of, family_of, runtime_text
+from ci_parity.config.runtimes import (
+    FAMILIES,
+    ImageRuntime,
+    command_of,
+    family_of,
+    image_of,
+    is_installed,
+    runtime_text,
+    with_image,
+)
 
 WORDS = ("./runner", "--größe", 'a "b"', "\\", "$(HOME)", " ")
 
@@ -48,6 +58,70 @@ def test_a_broken_command_is_refused(text: str) -> None:
 def test_a_command_has_no_other_keys() -> None:
     """A misspelt key must not be passed over."""
     assert "shell" in refusal(runtime={"command": ["a"], "shell": True}).what
+
+
+DIGEST = f"sha256:{'0123456789abcdef' * 4}"
+PINNED = f"registry.example:5000/team/ort-gpu@{DIGEST}"
+
+
+@pytest.mark.parametrize(
+    ("given", "text", "image"),
+    [
+        ({"image": PINNED}, f"image:{PINNED}", ImageRuntime(image=PINNED)),
+        ({"image": DIGEST}, f"image:{DIGEST}", ImageRuntime(image=DIGEST)),
+        ({"image": "ort:1.32"}, "image:ort:1.32", ImageRuntime(image="ort:1.32")),
+        ({"memory_gib": 4, "gpus": "all", "image": PINNED},
+         f'image:{{"gpus":"all","image":"{PINNED}","memory_gib":4}}',
+         ImageRuntime(image=PINNED, gpus=("all",), memory_gib=4)),
+        ({"image": "x", "gpus": ["0", "GPU-1a"], "command": ["/runner", "-v"]},
+         'image:{"command":["/runner","-v"],"gpus":["0","GPU-1a"],"image":"x"}',
+         ImageRuntime(image="x", gpus=("0", "GPU-1a"), command=("/runner", "-v"))),
+    ],
+)  # fmt: skip
+def test_an_image_is_one_text_everywhere(
+    given: dict[str, Any], text: str, image: ImageRuntime
+) -> None:
+    """The text leads back to the image, and is itself a runtime."""
+    built = target("gpu", {"runtime": given})
+    assert built.runtime == text
+    assert image_of(text) == image
+    assert target("gpu", {"runtime": text}) == built
+    assert image_of(with_image(text, DIGEST)) == replace(image, image=DIGEST)
+
+
+def test_the_digest_of_an_image_is_what_pins_it() -> None:
+    """A tag does not."""
+    assert [ImageRuntime(image=name).digest for name in (PINNED, DIGEST, "ort:1.32")] == [
+        DIGEST, DIGEST, "",
+    ]  # fmt: skip
+
+
+def test_only_packages_are_installed() -> None:
+    """Programs and images are there, or are not."""
+    installed = [is_installed(text) for text in ("current", "tract==0.23.9", 'command:["a"]')]
+    assert [*installed, is_installed(f"image:{DIGEST}")] == [True, True, False, False]
+    assert image_of("onnxruntime==1.32.0") is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["image:", "image: x", "image:-x", "image:x@sha256:12", f"image:x@{DIGEST} ", "image:{",
+     "image:{}", 'image:{"image":1}', {"image": "x", "gpus": "some"}, {"image": "x", "gpus": []},
+     {"image": "x", "gpus": ["0", "0"]}, {"image": "x", "memory_gib": 0},
+     {"image": "x", "pull": True}, {"image": "x", "command": []},
+     {"image": "x", "command": ["a\nb"]}, {"gpus": "all"}, {}],
+)  # fmt: skip
+def test_a_broken_image_is_refused(value: object) -> None:
+    """A name no registry has, a digest cut short, other keys, no GPUs, no memory, no words."""
+    assert refusal(runtime=value)
+
+
+def test_a_misspelt_key_of_an_image_is_named_with_its_place() -> None:
+    """Though a runtime has three forms."""
+    assert (
+        "$.runtime: unknown key 'gpu'; did you mean 'gpus'?"
+        in refusal(runtime={"image": "x", "gpu": "all"}).what
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_a_tree_is_extracted_beside_the_repository(user: UserRepository, tmp_pat
     before = snapshot(user.root)
     commit = user.git("rev-parse", "main~1")
     repository = Repository(folder=user.root / "deploy")
-    folder = repository.extract(commit, tmp_path / "scratch")
+    folder = repository.extract(commit, tmp_path / "scratch").folder
     assert (folder / "model.txt").read_text() == "one"
     assert snapshot(user.root) == before
 
@@ -71,7 +71,7 @@ def test_a_linked_folder_is_extracted_as_a_link(user: UserRepository, tmp_path: 
     """A symbolic link in a commit is not followed while the tree is written."""
     (user.root / "deploy" / "link").symlink_to("/etc")
     commit = user.commit("link")
-    folder = Repository(folder=user.root / "deploy").extract(commit, tmp_path / "scratch")
+    folder = Repository(folder=user.root / "deploy").extract(commit, tmp_path / "scratch").folder
     assert (folder / "link").is_symlink()
 
 
@@ -79,7 +79,7 @@ def test_hooks_and_filters_of_the_commit_do_not_run(user: UserRepository, tmp_pa
     """An attribute that names a filter nobody configured changes nothing and runs nothing."""
     user.write(".gitattributes", "* filter=evil\n")
     commit = user.commit("attributes")
-    folder = Repository(folder=user.root / "deploy").extract(commit, tmp_path / "scratch")
+    folder = Repository(folder=user.root / "deploy").extract(commit, tmp_path / "scratch").folder
     assert (folder / "model.txt").read_text() == "three"
 
 
@@ -92,3 +92,22 @@ def test_a_remote_that_cannot_be_asked_keeps_its_secrets(
         Repository(folder=user.root).extract("1" * 40, tmp_path / "scratch")
     assert "127.0.0.1:9/acme/models" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("common", [False, True])
+def test_a_folder_that_poses_as_a_repository_is_refused(
+    user: UserRepository, tmp_path: Path, common: bool
+) -> None:
+    """Its settings could name a command, which git would run."""
+    settings = "[core]\n\tworktree = ..\n\tfsmonitor = touch {}; false\n"
+    parts = {"HEAD": "ref: refs/heads/main\n", "config": settings.format(tmp_path / "ran")}
+    elsewhere = "deploy/common" if common else "deploy"
+    parts |= {"commondir": "common\n"} if common else {}
+    for name, text in parts.items():
+        user.write(f"deploy/{name}", text)
+    for name in ("objects/x", "refs/x"):
+        user.write(f"{elsewhere}/{name}", "x")
+    user.write(f"{elsewhere}/config", parts["config"])
+    with pytest.raises(EvidenceError, match="looks like a git repository"):
+        Repository(folder=user.root / "deploy").same_since("HEAD", [user.root / "deploy"])
+    assert not (tmp_path / "ran").exists()

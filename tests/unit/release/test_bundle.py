@@ -168,10 +168,22 @@ def test_describes_an_empty_file(tmp_path: Path) -> None:
     assert describe_file(tmp_path / "labels.txt", tmp_path, "labels").size_bytes == 0
 
 
-def unreadable(path: Path, root: Path) -> str:
+def test_a_digest_that_is_known_is_not_measured_again(tmp_path: Path) -> None:
+    """Name, size and kind of the file are looked at all the same."""
+    (tmp_path / "rec.onnx").write_bytes(b"onnx")
+    found = describe_file(tmp_path / "rec.onnx", tmp_path, "graph", "a" * 64)
+    assert (found.size_bytes, found.sha256) == (4, "a" * 64)
+    (tmp_path / "link.onnx").symlink_to("rec.onnx")
+    assert "symbolic link" in unreadable(tmp_path / "link.onnx", tmp_path, "a" * 64)
+    (tmp_path / "folder").mkdir()
+    assert "cannot read the file" in unreadable(tmp_path / "folder", tmp_path, "a" * 64)
+    assert "No such file" in unreadable(tmp_path / "gone.onnx", tmp_path, "a" * 64)
+
+
+def unreadable(path: Path, root: Path, sha256: str = "") -> str:
     """Return why a file cannot be described."""
     with pytest.raises(EvidenceError) as caught:
-        describe_file(path, root, "graph")
+        describe_file(path, root, "graph", sha256)
     assert caught.value.where
     assert caught.value.remedy
     return caught.value.what

@@ -238,12 +238,18 @@ def test_refuses_what_is_no_digest(path: str, bad: Any) -> None:
     assert "64 lowercase hexadecimal digits" in refused(changed(LINE, put(path, bad))[:-1])
 
 
-@pytest.mark.parametrize("name", ["optimization", "fixtures"])
-def test_an_absent_part_has_an_empty_digest(name: str) -> None:
-    """A target without a recipe or fixtures says so with an empty text, nothing else."""
-    line = changed(LINE, put(f"{TARGET}.{name}", ""))[:-1]
-    assert getattr(read(line).entry.identities[0], name) == ""
-    refused(changed(LINE, put(f"{TARGET}.{name}", "0" * 40))[:-1])
+def test_absent_fixtures_have_an_empty_digest() -> None:
+    """A target without fixtures says so with an empty text, nothing else."""
+    line = changed(LINE, put(f"{TARGET}.fixtures", ""))[:-1]
+    assert read(line).entry.identities[0].fixtures == ""
+    refused(changed(LINE, put(f"{TARGET}.fixtures", "0" * 40))[:-1])
+
+
+@pytest.mark.parametrize("text", ["", "0" * 64, '{"recipe":"0","requires":"tools.lock"}'])
+def test_an_optimization_is_a_digest_or_facts(text: str) -> None:
+    """Lines from before tools were recorded hold the digest of the recipe."""
+    line = changed(LINE, put(f"{TARGET}.optimization", text))[:-1]
+    assert read(line).entry.identities[0].optimization == text
 
 
 def test_refuses_another_digest_algorithm() -> None:

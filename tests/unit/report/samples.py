@@ -5,6 +5,8 @@ from typing import Any
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.records.attribution import Attribution, Conclusion, Swap, SystemAxis
+from ci_parity.records.divergence import Conclusion as Found
+from ci_parity.records.divergence import DepthPoint, Divergence, NodeName
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
 from ci_parity.records.identity import Axis, BaselineSource, Change, ChangeSet, Identity, PairName
 from ci_parity.records.outcome import Outcome
@@ -116,6 +118,56 @@ def attribution(**changes: Any) -> Attribution:
     return replace(sample, **changes)
 
 
+def depth_point(position: int, noise: float | None, **changes: Any) -> DepthPoint:
+    """Return a tensor on the way, so many noise floors off; None for one without a floor."""
+    sample = DepthPoint(
+        tensor=f"hidden_{position}", position=position, op_type="Gemm", equal=not noise,
+        max_abs=1e-6 * noise if noise is not None else 0.0, max_noise=noise,
+        rms_noise=noise / 8 if noise is not None else None,
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
+def depth() -> tuple[DepthPoint, ...]:
+    """Return sixteen tensors; the tenth is at fault."""
+    before = [0.0, 0.0, 0.4, 1.6, 2.1, 1.9, 3.2, 2.8, 3.5]
+    behind = [3900.0, 1200.0, 1350.0, 980.0, 1100.0]
+    noises = [*before, 4100.0, *behind]
+    return (
+        *(depth_point(at, noise, guilty=at == 9) for at, noise in enumerate(noises)),
+        depth_point(15, None, op_type="ArgMax", tensor="label", equal=False, max_abs=1.0),
+    )
+
+
+def divergence(**changes: Any) -> Divergence:
+    """Return a fault in one of fifteen nodes, its neighbour fused to it."""
+    sample = Divergence(
+        target="cpu", variant="exported", boundary=VERSION, case="typical", conclusion=Found.FUSED,
+        sentence="Gemm 'classify', Relu 'clip' go wrong only as they are optimized together",
+        nodes=(
+            NodeName(name="classify", op_type="Gemm", outputs=("hidden_8",)),
+            NodeName(name="main_3/clip", op_type="Relu", outputs=("hidden_9",), origin="If/clip"),
+        ),
+        used=480.0, whole=500.0,
+        local=(
+            output(subject=subject(output="hidden_9"), outcome=Outcome.FAIL, required=2900.0,
+                   limit=4.09, unit="x noise", max_abs=0.0039),
+        ),
+        optimizers=("GemmActivationFusion",), further=True, unpaired=("hidden_4", "hidden_6"),
+        depth=depth(), tried=17, reproduction="repro-1",
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
+def open_divergence() -> Divergence:
+    """Return a search that came to nothing."""
+    return divergence(
+        variant="int8", conclusion=Found.OPEN, sentence="the model cannot be taken apart", nodes=(),
+        used=None, whole=None, local=(), optimizers=None, further=False, unpaired=(), depth=(),
+        tried=0, reproduction="",
+    )  # fmt: skip
+
+
 def passed(**parts: Any) -> Verdict:
     """Return a check in which everything agreed."""
     sample = Verdict(
@@ -158,6 +210,7 @@ def failed() -> Verdict:
             row(Outcome.FAIL, variant="int8", worst=bad, inherits="exported: baseline→candidate"),
         ),
         attributions=(attribution(),),
+        divergences=(open_divergence(), divergence()),
         findings=(flip, finding(), crash, lost),
         outputs=(bad, output("smallest")),
         latency=(latency(outcome=Outcome.FAIL, ratio=1.2, ratio_low=1.15, ratio_high=1.25),),

@@ -8,11 +8,23 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from ci_parity.base.canonical import parse_strict
+from ci_parity.records.divergence import Conclusion, DepthPoint, Divergence
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.json_v1 import render_check, render_diff, schema
 from ci_parity.stages.report_folder import json_bytes
 from tests.unit.report.golden_files import assert_golden
-from tests.unit.report.samples import SAMPLES, diff, finding, latency, output, passed, row
+from tests.unit.report.samples import (
+    SAMPLES,
+    depth_point,
+    diff,
+    divergence,
+    finding,
+    latency,
+    open_divergence,
+    output,
+    passed,
+    row,
+)
 from tests.unit.report.test_markdown import PAYLOADS, poisoned
 
 
@@ -66,6 +78,24 @@ SHAPES = st.lists(st.integers(0, 2**40), max_size=4).map(tuple)
 
 
 @st.composite
+def divergences(draw: st.DrawFn) -> Divergence:
+    """Draw a divergence with any numbers and any text in it."""
+    words = st.text(st.characters(codec="utf-8"), max_size=8)
+    points = st.builds(
+        DepthPoint, tensor=words, position=st.integers(0, 2**40), op_type=words,
+        equal=st.booleans(), max_abs=NUMBERS, max_noise=NUMBERS, rms_noise=NUMBERS,
+        guilty=st.booleans(),
+    )  # fmt: skip
+    return divergence(
+        conclusion=draw(st.sampled_from(Conclusion)), sentence=draw(words), case=draw(words),
+        used=draw(NUMBERS), whole=draw(NUMBERS), further=draw(st.booleans()),
+        optimizers=draw(st.none() | st.lists(words, max_size=2).map(tuple)),
+        depth=tuple(draw(st.lists(points, max_size=3))), tried=draw(st.integers(0, 2**40)),
+        local=(output(max_abs=draw(NUMBERS), required=draw(NUMBERS)),),
+    )  # fmt: skip
+
+
+@st.composite
 def verdicts(draw: st.DrawFn) -> Verdict:
     """Draw a verdict with any numbers and any text in it."""
     words = st.text(st.characters(codec="utf-8"), max_size=8)
@@ -82,6 +112,7 @@ def verdicts(draw: st.DrawFn) -> Verdict:
     return passed(
         outputs=(found,), findings=(checked,), rows=(row(target=draw(words), worst=found),),
         latency=tuple([latency()] * draw(st.integers(0, 2))), summary=draw(words),
+        divergences=tuple(draw(st.lists(divergences(), max_size=2))),
     )  # fmt: skip
 
 
@@ -100,6 +131,8 @@ def test_any_verdict_is_valid_json_of_its_schema(verdict: Verdict) -> None:
     assert check["findings"] == two["findings"]
     assert len(check["latency"]) == len(verdict.latency)
     assert (two["latency"] is None) is (not verdict.latency)
+    assert len(check["divergences"]) == len(verdict.divergences)
+    assert check["divergences"] == two["divergences"]
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
@@ -116,10 +149,57 @@ def test_numbers_that_json_lacks_are_null(number: float) -> None:
         assert shown[name] is None
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_numbers_of_a_divergence_that_json_lacks_are_null(number: float) -> None:
+    """Each on its own, of the divergence, of its tensors and of those on the way."""
+    for name in ("used", "whole"):
+        (found,) = divergences_in(divergence(**{name: number}))
+        assert [found[key] is None for key in ("used", "whole")] == [name == "used", name != "used"]
+    for name in ("max_abs", "max_noise", "rms_noise"):
+        point = depth_point(0, 1.0, **{name: number})
+        ((shown,),) = (found["depth"] for found in divergences_in(divergence(depth=(point,))))
+        assert [key for key, value in shown.items() if value is None] == [name]
+    ((local,),) = (
+        found["local"] for found in divergences_in(divergence(local=(output(max_abs=number),)))
+    )
+    assert local["max_abs"] is None
+
+
+def divergences_in(*divergences: Divergence) -> Any:
+    """Return divergences as they stand in a report."""
+    return read(json_bytes(render_check(passed(divergences=divergences))))["divergences"]
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "kind"),
+    [
+        (Conclusion.HERE, "local"), (Conclusion.AMPLIFIED, "inherited"),
+        (Conclusion.FUSED, "fusion-dependent"), (Conclusion.BRACKET, "bracket"),
+    ],
+)  # fmt: skip
+def test_the_first_divergence_that_names_nodes_is_there_in_short(
+    conclusion: Conclusion, kind: str
+) -> None:
+    """What was found first of a diff; what came to nothing is passed over."""
+    found = (open_divergence(), divergence(conclusion=conclusion), divergence())
+    short = render_diff(passed(divergences=found))["divergence"]
+    assert short == {"nodes": ["classify", "main_3/clip"], "kind": kind, "repro": "repro-1"}
+
+
+@pytest.mark.parametrize("conclusion", [Conclusion.OPEN, Conclusion.NOT_REPRODUCIBLE])
+def test_a_divergence_that_names_nothing_is_not_there_in_short(conclusion: Conclusion) -> None:
+    """Among all it still is."""
+    written = render_diff(passed(divergences=(divergence(conclusion=conclusion),)))
+    assert written["divergence"] is None
+    assert problems(read(json_bytes(written)), "diff-v1") == []
+    assert len(read(json_bytes(written))["divergences"]) == 1
+
+
 @pytest.mark.parametrize("payload", [text for text in PAYLOADS.values() if len(text) < 1000])
 def test_texts_are_kept_as_they_are(payload: str) -> None:
     """JSON quotes, it does not escape for anybody else."""
     check = json.loads(json_bytes(render_check(poisoned(payload))))
     assert check["findings"][0]["evidence"] == payload
     assert check["rows"][0]["target"] == payload
+    assert check["divergences"][0]["nodes"][0]["name"] == payload
     assert problems(check, "check-v1") == []

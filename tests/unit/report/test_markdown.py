@@ -8,6 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from ci_parity.records.divergence import Divergence, NodeName
 from ci_parity.records.finding import Subject
 from ci_parity.records.identity import Axis, BaselineSource, Change
 from ci_parity.records.outcome import Outcome
@@ -18,9 +19,12 @@ from tests.unit.report.samples import (
     SAMPLES,
     attribution,
     changes,
+    depth_point,
+    divergence,
     failed,
     finding,
     latency,
+    open_divergence,
     output,
     passed,
     row,
@@ -101,12 +105,28 @@ def poisoned(payload: str) -> Verdict:
             attribution(target=payload, variant=payload, boundary=payload, sentence=payload,
                         cases=(payload,)),
         ),
+        divergences=(poisoned_divergence(payload),) * 2,
         findings=(
             finding(payload or "x", **wrong), finding("decision.argmax", advisory=True, **wrong),
         ),
         outputs=(found,), latency=(latency(subject=about),),
         changes=since,
         environment=Environment(host=payload, systems=(payload,)), reproduce=(payload,),
+    )  # fmt: skip
+
+
+def poisoned_divergence(payload: str) -> Divergence:
+    """Return a divergence in which everything that comes from outside is one text."""
+    about = Subject(target=payload, variant=payload, boundary=payload, case=payload, output=payload)
+    node = NodeName(
+        name=payload, op_type=payload, domain=payload, outputs=(payload,) * 5, origin=payload
+    )
+    point = depth_point(3, 4e12, tensor=payload, op_type=payload, guilty=True)
+    return divergence(
+        target=payload, variant=payload, boundary=payload, case=payload, sentence=payload,
+        nodes=(node,) * 20, candidate_nodes=(node,) * 20, optimizers=(payload,) * 20,
+        local=(output(subject=about, dtype=payload),) * 20, unpaired=(payload,),
+        depth=(point,) * 20, reproduction=payload or "x",
     )  # fmt: skip
 
 
@@ -269,3 +289,48 @@ def test_limits_in_noise_floors_say_so() -> None:
     shown = replace(passed().rows[0], worst=worst)
     text = comment(replace(passed(), rows=(shown,)))[0]
     assert "| 0.344 | 4.09 x noise |" in text
+
+
+def test_every_rung_says_where_the_first_failure_begins() -> None:
+    """The nodes and their reproduction go last of all."""
+    for rung in rungs(failed()):
+        seen = rung.partition("<details>")[0]
+        assert "**Where it begins to fail:** `cpu` `exported` `baseline→candidate` in `ty" in seen
+        assert "Gemm 'classify', Relu 'clip' go wrong only as they are optimized together" in seen
+        assert "`repro-1/README.md` (and 1 more)" in seen
+
+
+def test_what_a_sentence_rests_on_is_folded_and_goes_first() -> None:
+    """It is left out where the comment is too long."""
+    shown = ["| `Gemm` | `classify` |" in rung for rung in rungs(failed())]
+    assert shown == [True, False, False]
+
+
+def test_a_search_that_came_to_nothing_is_one_line() -> None:
+    """There is nothing to fold."""
+    text = rungs(passed(outcome=Outcome.FAIL, divergences=(open_divergence(),)))[0]
+    assert text.count("the model cannot be taken apart") == 1
+    assert "Divergences (" not in text
+
+
+def test_many_nodes_and_divergences_are_cut_and_counted() -> None:
+    """A dozen nodes of five divergences; the rest stands in the JSON report."""
+    nodes = tuple(
+        NodeName(name=f"n{at}", op_type="Add", outputs=tuple("abcde")) for at in range(15)
+    )
+    text = rungs(passed(outcome=Outcome.FAIL, divergences=(divergence(nodes=nodes),) * 7))[0]
+    assert text.count("| `Add` | `n11` |") == 5
+    assert "`n12`" not in text
+    assert text.count("… 3 more.") == 5
+    assert "… and 2 more in the JSON report." in text
+    assert "`a` `b` `c` … 2 more |" in text
+    assert "(and 6 more)" in text
+    assert len(text) < LIMIT
+
+
+def test_nodes_of_another_model_have_a_table_of_their_own() -> None:
+    """A converted model calls them otherwise."""
+    other = (NodeName(name="fused", op_type="FusedGemm", domain="com.microsoft"),)
+    text = rungs(passed(outcome=Outcome.FAIL, divergences=(divergence(candidate_nodes=other),)))[0]
+    assert "| operator | candidate's node |" in text
+    assert "| `com.microsoft.FusedGemm` | `fused` |" in text

@@ -6,7 +6,7 @@ import pytest
 from ci_parity.records.outcome import Outcome
 from ci_parity.report.text import render, render_changes
 from tests.unit.report.golden_files import assert_golden
-from tests.unit.report.samples import SAMPLES, diff, failed, finding, passed
+from tests.unit.report.samples import SAMPLES, diff, divergence, failed, finding, passed
 from tests.unit.report.test_markdown import PAYLOADS, poisoned
 
 
@@ -35,6 +35,13 @@ def test_many_findings_are_cut_and_counted() -> None:
     text = render(passed(outcome=Outcome.FAIL, findings=(finding(),) * 25))
     assert text.count("output.values") == 20
     assert "… and 5 more findings in the JSON report" in text
+
+
+def test_many_divergences_are_cut_and_counted() -> None:
+    """Five with what they rest on; the rest stands in the JSON report."""
+    text = render(passed(outcome=Outcome.FAIL, divergences=(divergence(),) * 7))
+    assert text.count("  begins in cpu / exported / baseline→candidate / typical: Gemm") == 5
+    assert "… and 2 more divergences in the JSON report" in text
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)

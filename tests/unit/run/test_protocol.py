@@ -9,7 +9,8 @@ import pytest
 
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.records.observation import RunStatus
-from ci_parity.run.protocol import MAX_ANSWER_BYTES, WorkerError, WorkerProcess
+from ci_parity.run.channel import LocalProcess
+from ci_parity.run.protocol import MAX_ANSWER_BYTES, Worker, WorkerError, WorkerProcess
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32", reason="signals and named pipes are POSIX: run on Linux"
@@ -50,7 +51,7 @@ def failure(folder: Path, code: str, *, timeout_s: float = LONG_S) -> WorkerErro
         return failed(started, timeout_s=timeout_s)
 
 
-def failed(started: WorkerProcess, *, timeout_s: float = LONG_S, **payload: Any) -> WorkerError:
+def failed(started: Worker, *, timeout_s: float = LONG_S, **payload: Any) -> WorkerError:
     """Return how a request failed."""
     with pytest.raises(WorkerError) as caught:
         started.request("run", timeout_s=timeout_s, **payload)
@@ -70,6 +71,36 @@ def test_requests_and_answers_are_lines_of_json(tmp_path: Path) -> None:
         second = started.request("run", timeout_s=LONG_S, stem="größe\n", inputs=[{"a": None}])
     assert first["heard"] == {"verb": "hello", "id": 1}
     assert second["heard"] == {"verb": "run", "id": 2, "stem": "größe\n", "inputs": [{"a": None}]}
+
+
+class Elsewhere(LocalProcess):
+    """A worker that has names of its own for our files; what it wrote must be fetched."""
+
+    settled = 0
+
+    def named(self, path: Path, *, written: bool) -> str:
+        """Return a name that says what was asked."""
+        return f"{'written' if written else 'read'}:{path.name}"
+
+    def settle(self) -> None:
+        """Count."""
+        self.settled += 1
+
+
+def test_paths_are_named_as_the_worker_knows_them(tmp_path: Path) -> None:
+    """The one it writes to is known by its key; after each answer what was written is fetched."""
+    script = tmp_path / "worker.py"
+    code = "request = receive()\nanswer(request, heard=request)\nreceive()\nsay('{}\\n')"
+    script.write_text(PRELUDE + code, encoding="utf-8")
+    channel = Elsewhere([sys.executable, "-I", script], env={}, cwd=tmp_path)
+    paths = {"model": Path("/a/m.onnx"), "input_folder": Path("/b/in"), "folder": Path("/c/out")}
+    with Worker(channel) as started:
+        heard = started.request("run", timeout_s=LONG_S, stem="c0", **paths)["heard"]
+        assert channel.settled == 1
+        failed(started, folder=Path("/c/out"))
+    assert channel.settled == 1
+    expected = {"model": "read:m.onnx", "input_folder": "read:in", "folder": "written:out"}
+    assert heard == {"verb": "run", "id": 1, "stem": "c0", **expected}
 
 
 def test_an_answer_may_come_in_pieces(tmp_path: Path) -> None:
@@ -121,7 +152,7 @@ def test_a_signal_is_a_crash_with_its_name(tmp_path: Path, number: int, name: st
 def test_a_worker_that_is_dead_before_the_request_is_a_crash(tmp_path: Path) -> None:
     """There is nobody to write to."""
     with worker(tmp_path, "os._exit(5)") as started:
-        started._process.wait()
+        started._channel.ending(LONG_S)
         error = failed(started)
     assert (error.status, error.alive) == (RunStatus.CRASH, False)
     assert "exited with status 5" in error.message
@@ -143,7 +174,7 @@ def test_a_hang_is_a_timeout(tmp_path: Path) -> None:
     """The worker is ended then."""
     with worker(tmp_path, "receive(); time.sleep(60)") as started:
         error = failed(started, timeout_s=0.3)
-        assert started._process.poll() is not None
+        assert started._channel.ending(0) is not None
     assert (error.status, error.alive) == (RunStatus.TIMEOUT, False)
     assert error.message == "no answer to 'run' within 0.3 s"
 
@@ -218,7 +249,7 @@ def test_an_answer_that_is_not_the_protocols_ends_the_worker(tmp_path: Path, lin
     """Chatter, half answers, another request's number, JSON that two readers read differently."""
     with worker(tmp_path, f"receive(); say({line!r} + '\\n'); receive()") as started:
         error = failed(started)
-        assert started._process.poll() is not None
+        assert started._channel.ending(0) is not None
     assert (error.status, error.alive) == (RunStatus.PROTOCOL, False)
     assert error.message == f"the answer to 'run' is not the protocol's: {line[:200]!r}"
 
@@ -362,7 +393,7 @@ def test_leaving_ends_the_worker_and_all_it_started(tmp_path: Path) -> None:
         started.request("hello", timeout_s=LONG_S)
         assert select.select([pipe], [], [], 10)[0]
         assert os.read(pipe, 10) == b"x"
-    assert started._process.poll() is not None
+    assert started._channel.ending(0) is not None
     assert select.select([pipe], [], [], 10)[0]
     assert os.read(pipe, 10) == b""
     os.close(pipe)
@@ -394,7 +425,7 @@ def test_an_exception_inside_ends_the_worker(tmp_path: Path) -> None:
     """As does leaving in any other way, and ending it twice."""
     with pytest.raises(ZeroDivisionError), worker(tmp_path, "time.sleep(60)") as started:
         raise ZeroDivisionError
-    assert started._process.poll() is not None
+    assert started._channel.ending(0) is not None
     started.kill()
     assert all(not pump.is_alive() for pump in started._pumps)
 

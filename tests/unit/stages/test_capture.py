@@ -99,7 +99,7 @@ def test_old_references_of_another_kind_are_said(
     repository: SourceRepository, old: bytes | None, said: str
 ) -> None:
     """Broken ones can be replaced, and so can those of outputs that are gone."""
-    from ci_parity.fixtures.proto import encode_proto
+    from ci_parity.records.messages import encode_proto
 
     path = repository.fixtures / "one" / "output_0.pb"
     path.write_bytes(encode_proto("z", np.ones(2, np.float32)) if old is None else old)

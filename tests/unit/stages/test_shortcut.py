@@ -10,7 +10,12 @@ from ci_parity.base.progress import SilentProgress
 from ci_parity.pipeline import CheckOptions, check
 from ci_parity.stages.shortcut import unchanged_by_git
 from tests.support.models import scale_initializer
-from tests.support.user_repository import UserRepository, linear_repository
+from tests.support.user_repository import (
+    UserRepository,
+    add_submodule,
+    empty_repository,
+    linear_repository,
+)
 
 
 @pytest.fixture
@@ -104,6 +109,27 @@ def converter(repository: UserRepository) -> None:
     repository.git("branch", "--force", "main", "HEAD")
 
 
+def optimizer(repository: UserRepository) -> None:
+    """Name the tools of a recipe, which may name further files, at the base too."""
+    repository.write("tools.txt", "-r more.txt\n")
+    repository.replace(
+        "ci-parity.yml", "{path: model.onnx}",
+        "{path: model.onnx, optimization: {requires: tools.txt}}",
+    )  # fmt: skip
+    repository.commit("optimizer")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def submodule(repository: UserRepository) -> None:
+    """Let the fixtures hold a submodule, which git is told to ignore, at the base too."""
+    library = empty_repository(repository.root.parent / "library")
+    library.commit("empty")
+    add_submodule(repository, library, "fixtures/more")
+    repository.git("config", "--file", ".gitmodules", "submodule.fixtures/more.ignore", "all")
+    repository.commit("submodule")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
 def command(repository: UserRepository) -> None:
     """Run on a script of the repository, at the base too."""
     repository.replace("ci-parity.yml", '"current"', "{command: [python, run.py]}")
@@ -154,7 +180,7 @@ def escape(repository: UserRepository) -> None:
     "edit",
     [
         weight, staged, committed, fixture, new_case, ignored_model, config, log, converter,
-        command, command_text, link, external, nonsense, escape,
+        command, command_text, optimizer, submodule, link, external, nonsense, escape,
     ],
 )  # fmt: skip
 def test_whatever_is_not_certain_leaves_it_to_the_full_path(

@@ -477,7 +477,7 @@ def test_nothing_runs_before_a_model_is_loaded(tmp_path: Path) -> None:
             error = bench.refusal(verb, inputs=[], input_folder="", folder="", stem="x")
             assert error.message == "RuntimeError: no model is loaded"
         assert bench.ask("close") == {"ok": True, "id": 3}
-        assert process._process.wait(timeout=60) == 0
+        assert process._channel.ending(60) == "exited with status 0"
 
 
 def test_a_library_that_prints_does_not_break_the_protocol(tmp_path: Path) -> None:
@@ -500,7 +500,7 @@ def test_a_library_that_prints_does_not_break_the_protocol(tmp_path: Path) -> No
         bench = Bench(process, tmp_path)
         assert bench.load(adder())["providers"] == [PROVIDER]
         assert bench.ask("close")["ok"] is True
-        process._process.wait(timeout=60)
+        process._channel.ending(60)
         process.kill()
         assert {"from Python", "from C", "from a child"} <= set(process.warnings())
 
@@ -508,9 +508,8 @@ def test_a_library_that_prints_does_not_break_the_protocol(tmp_path: Path) -> No
 def test_a_worker_ends_with_its_input(tmp_path: Path) -> None:
     """Who started it is gone; no worker stays behind."""
     with started(tmp_path, sys.executable, "-I", "-B", str(WORKER)) as process:
-        assert process._process.stdin is not None
-        process._process.stdin.close()
-        assert process._process.wait(timeout=60) == 0
+        process._channel.stdin.close()
+        assert process._channel.ending(60) == "exited with status 0"
 
 
 def test_names_beyond_ascii_survive(bench: Bench) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ci_parity.report.escape import code, prose, visible
+from ci_parity.base.escape import code, prose, visible
 
 TEXT = st.text(max_size=60)
 

@@ -1,0 +1,1 @@
+"""The script that a reproduction is handed over with: files that run elsewhere, without us."""

@@ -1,0 +1,1 @@
+"""Step 3d: the first node that went wrong, for boundaries that failed."""

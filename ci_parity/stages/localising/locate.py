@@ -1,0 +1,125 @@
+"""The search: the shortest stretch of the graph that breaks the case on the candidate.
+
+1. The first cut at which what the candidate hands over breaks the case: first among cuts that leave
+   its fusions as they are, then, between two of those, among all.
+2. From there back, the last cut from which on the candidate's part still breaks it, given the
+   baseline's own tensors. Where that is the cut before, one step is at fault by itself.
+3. A longer stretch is computed once more with every tensor in it observed. If it is good then, its
+   nodes break the case only as they are optimized together; else each adds to what the others left.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from ci_parity.localise.search import Bracket, narrow
+from ci_parity.records.divergence import Conclusion
+from ci_parity.stages.localising.handover import Cut, Handover
+
+MoreTime = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """The nodes after one cut and up to another, and what is known of them.
+
+    `lone` says that there is no cut between the two. `conclusion` is `BRACKET` where the search
+    ended early.
+    """
+
+    start: Cut
+    end: Cut
+    conclusion: Conclusion
+    lone: bool = True
+
+
+def locate(
+    handover: Handover, cuts: tuple[int, ...], kept: Collection[int], more_time: MoreTime,
+    begin: Cut = None,
+) -> Stretch:  # fmt: skip
+    """Find the stretch that is known to break the case somewhere behind a cut.
+
+    Args:
+        handover: tries two cuts.
+        cuts: all positions at which the graph can be cut, ascending.
+        kept: those of them that leave the candidate's fusions as they are.
+        more_time: whether another trial may be made.
+        begin: the cut that everything before is handed over at; it is not looked at.
+    """
+    behind = tuple(cut for cut in cuts if begin is None or cut > begin)
+    coarse = _first_bad(handover, tuple(c for c in behind if c in kept), begin, more_time)
+    inside = _within(behind, coarse.good, coarse.bad)
+    fine = _first_bad(handover, inside, begin, more_time)
+    good = coarse.good if fine.good is None else fine.good
+    end = coarse.bad if fine.bad is None else fine.bad
+    before = begin if good is None else good
+    if _within(behind, before, end):
+        return Stretch(start=before, end=end, conclusion=Conclusion.BRACKET, lone=False)
+    if handover.breaks(before, end):
+        return Stretch(start=before, end=end, conclusion=Conclusion.HERE)
+    return _longer(handover, _within(behind, begin, end), begin, end, more_time)
+
+
+def _first_bad(
+    handover: Handover, cuts: tuple[int, ...], begin: Cut, more_time: MoreTime
+) -> Bracket:
+    return narrow(cuts, lambda cut: handover.breaks(begin, cut), more_time)
+
+
+def _longer(
+    handover: Handover, cuts: tuple[int, ...], begin: Cut, end: Cut, more_time: MoreTime
+) -> Stretch:
+    """Find the shortest stretch up to `end` that breaks the case, where the last step does not."""
+
+    def too_late(cut: int) -> bool | None:
+        broken = handover.breaks(cut, end)
+        return None if broken is None else not broken
+
+    # Most of them are short: look nearby first.
+    near = _doubling(cuts, lambda cut: handover.breaks(cut, end), more_time)
+    bracket = narrow(_within(cuts, near, end), too_late, more_time)
+    start = bracket.good if bracket.good is not None else near if near is not None else begin
+    if bracket.untried:
+        return Stretch(start=start, end=end, conclusion=Conclusion.BRACKET, lone=False)
+    observed = _observed(handover, start, end, cuts)
+    if observed is None:
+        conclusion = Conclusion.BRACKET
+    else:
+        conclusion = Conclusion.AMPLIFIED if observed else Conclusion.FUSED
+    return Stretch(start=start, end=end, conclusion=conclusion, lone=False)
+
+
+def _doubling(
+    cuts: tuple[int, ...], breaks: Callable[[int], bool | None], more_time: MoreTime
+) -> Cut:
+    """Return a cut from which on the case breaks, looking 2, 4, 8 … cuts back; None for none."""
+    back = 2
+    while back <= len(cuts) and more_time():
+        if breaks(cuts[-back]):
+            return cuts[-back]
+        back *= 2
+    return None
+
+
+def _observed(handover: Handover, start: Cut, end: Cut, cuts: tuple[int, ...]) -> bool | None:
+    """Whether a stretch still breaks the case where every tensor in it is an output."""
+    given = handover.given(start)
+    if given is None:
+        return None
+    live = handover.baseline.graph.live
+    inner = [name for cut in _within(cuts, start, end) for name in live(cut)]
+    wanted = handover.wanted(end)
+    seen = handover.candidate.compute(given, tuple(dict.fromkeys((*wanted, *inner))))
+    if handover.refusal is not None:
+        return not seen.ok
+    if not seen.ok:
+        return None
+    effect = handover.finish({name: seen.tensors[name] for name in wanted})
+    return None if effect is None else effect.bad
+
+
+def _within(cuts: tuple[int, ...], after: Cut, before: Cut) -> tuple[int, ...]:
+    """Return the cuts strictly between two."""
+    return tuple(
+        cut for cut in cuts
+        if (after is None or cut > after) and (before is None or cut < before)
+    )  # fmt: skip

@@ -1,0 +1,124 @@
+"""Both systems of a failed boundary made ready: warm, their models taken apart, tensors paired."""
+
+import shutil
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ci_parity.base.progress import Step
+from ci_parity.detect.identity import model_digest
+from ci_parity.localise.graph import FlatGraph
+from ci_parity.localise.pairing import pair_graphs
+from ci_parity.records.observation import InputSet
+from ci_parity.records.values import ValueRecord
+from ci_parity.run.bench import Bench
+from ci_parity.run.execute import Job
+from ci_parity.stages.localising.failure import Failure
+from ci_parity.stages.localising.flat import flat_model
+from ci_parity.stages.localising.sides import Side
+from ci_parity.stages.localising.survivors import survivors
+
+if TYPE_CHECKING:
+    from ci_parity.localise.flatten import Flattened
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sides:
+    """The two sides of a boundary, and where their graphs can be cut.
+
+    `cuts` are all positions of the baseline's graph at which both graphs can be cut, `kept` those
+    that leave fusions as they are. `origin` says where a node of the baseline stood in its model.
+    `unpaired` are tensors of the baseline that stand for none of the candidate's.
+    """
+
+    baseline: Side
+    candidate: Side
+    outputs: tuple[str, ...]
+    cuts: tuple[int, ...]
+    kept: frozenset[int]
+    origin: Mapping[str, str]
+    candidate_origin: Mapping[str, str]
+    unpaired: tuple[str, ...] = ()
+
+    @property
+    def one_model(self) -> bool:
+        """Whether both sides run the same model."""
+        return self.baseline.graph.model is self.candidate.graph.model
+
+
+def set_up(
+    jobs: tuple[Job, Job], failure: Failure, inputs: InputSet, folder: Path, stack: ExitStack,
+    step: Step,
+) -> Sides:  # fmt: skip
+    """Start both systems and take their models apart for one case.
+
+    Args:
+        jobs: baseline and candidate.
+        failure: the case, and the outputs that failed.
+        inputs: has the inputs of the case.
+        folder: scratch space.
+        stack: ends the systems.
+        step: is advanced for each model that is run.
+
+    Raises:
+        CiParityError: a model cannot be taken apart.
+    """
+    exchange = folder / "exchange"
+    exchange.mkdir(parents=True)
+    case = next(c for c in inputs.cases if c.case == failure.case).inputs
+    _copy(case, Path(inputs.folder), exchange)
+    benches = [stack.enter_context(Bench(job, exchange, step)) for job in jobs]
+    homes = [folder / "baseline"]
+    flats = [flat_model(jobs[0].model, homes[0], benches[0], case)]
+    if model_digest(jobs[0].model) != model_digest(jobs[1].model):
+        homes.append(folder / "candidate")
+        flats.append(flat_model(jobs[1].model, homes[1], benches[1], case))
+    graphs = [_graph(flat, failure.outputs, case) for flat in flats]
+    known = {record.name: record for record in case}
+    baseline, candidate = (
+        Side(label=label, graph=graphs[at], home=homes[at], bench=bench, case=known)
+        for label, at, bench in zip("bc", (0, -1), benches, strict=True)
+    )
+    paired, unpaired = _paired(*graphs) if len(graphs) > 1 else (None, ())
+    candidate.names = paired or {}
+    return Sides(
+        baseline=baseline, candidate=candidate, outputs=graphs[0].outputs,
+        cuts=graphs[0].cuts(paired), kept=frozenset(graphs[0].cuts(_kept(baseline, candidate))),
+        origin=flats[0].origin, candidate_origin=flats[-1].origin, unpaired=unpaired,
+    )  # fmt: skip
+
+
+def _paired(baseline: FlatGraph, candidate: FlatGraph) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """Return the candidate's names of the baseline's tensors, and those it has none for."""
+    found = pair_graphs(baseline, candidate)
+    return found.pairs, found.unpaired
+
+
+def _kept(baseline: Side, candidate: Side) -> Collection[str] | None:
+    """Return the baseline's tensors that both systems still have once they have optimized."""
+    own, other = survivors(baseline), survivors(candidate)
+    names = candidate.names
+    sets = [] if own is None else [set(own)]
+    if names or other is not None:
+        theirs = names or baseline.graph.makers
+        left = {n for n in theirs if other is None or candidate.name(n) in other}
+        sets.append(left)
+    return set.intersection(*sets) if sets else None
+
+
+def _graph(flat: "Flattened", outputs: Sequence[str], case: Iterable[ValueRecord]) -> FlatGraph:
+    """Return the graph of a flat model that leads to some of its outputs; to all for none."""
+    if outputs:
+        ports = [port for port in flat.model.graph.output if port.name in outputs]
+        del flat.model.graph.output[:]
+        flat.model.graph.output.extend(ports)
+    return FlatGraph(flat.model, [record.name for record in case])
+
+
+def _copy(records: Iterable[ValueRecord], source: Path, target: Path) -> None:
+    for record in records:
+        if record.file:
+            shutil.copyfile(source / record.file, target / record.file)
+        _copy(record.items, source, target)

@@ -1,0 +1,70 @@
+"""A divergence as one sentence that a reviewer can act on."""
+
+from collections.abc import Sequence
+
+from ci_parity.records.divergence import Conclusion, Divergence, NodeName
+
+_SHOWN = 4
+_LONGEST = 64
+
+
+def sentence(found: Divergence) -> str:
+    """Return where the boundary begins to fail, how that is known, and what it does."""
+    if found.conclusion is Conclusion.NOT_REPRODUCIBLE:
+        return (
+            "not reproducible: run again on this case, the candidate's outputs agree with the "
+            "baseline's"
+        )
+    nodes = _nodes(found.nodes)
+    match found.conclusion:
+        case Conclusion.HERE:
+            start = f"{nodes} {_goes(found.nodes)} wrong"
+            how = "given the baseline's own tensors; nothing before does"
+        case Conclusion.FUSED:
+            start = f"{nodes} go wrong only as they are optimized together"
+            how = "observed one by one they agree"
+        case Conclusion.AMPLIFIED:
+            start = f"no single node goes wrong: small differences grow over {nodes}"
+            how = "each of them alone stays within the limit"
+        case _:
+            start = f"the fault is among {nodes}"
+            how = "the search could not narrow it further"
+    parts = [f"{start} ({how})", _optimizers(found), _effect(found), _further(found)]
+    return "; ".join(part for part in parts if part)
+
+
+def _nodes(nodes: Sequence[NodeName]) -> str:
+    shown = [f"{node.op_type} {_name(node)}" for node in nodes]
+    if len(shown) > _SHOWN:
+        shown = [*shown[: _SHOWN - 1], f"… {len(nodes) - _SHOWN} more …", shown[-1]]
+    return ", ".join(shown) if shown else "nodes that compute nothing from the inputs"
+
+
+def _name(node: NodeName) -> str:
+    """Return a node's name as its model has it, the middle of a long one left out."""
+    name = node.origin or node.name or next(iter(node.outputs), "")
+    if len(name) > _LONGEST:
+        name = f"{name[: _LONGEST // 4]}…{name[1 - 3 * _LONGEST // 4 :]}"
+    return repr(name)
+
+
+def _goes(nodes: Sequence[NodeName]) -> str:
+    return "goes" if len(nodes) == 1 else "go"
+
+
+def _optimizers(found: Divergence) -> str:
+    if found.optimizers is None:
+        return ""
+    if not found.optimizers:
+        return "it does not happen with graph optimizations off"
+    return f"it does not happen without {' and '.join(found.optimizers)}"
+
+
+def _effect(found: Divergence) -> str:
+    if found.used is None or found.used == float("inf"):
+        return ""
+    return f"these nodes alone use {found.used:.3g} times what the outputs are allowed"
+
+
+def _further(found: Divergence) -> str:
+    return "more is wrong behind them" if found.further else ""
