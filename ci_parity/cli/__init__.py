@@ -23,6 +23,7 @@ _COMMANDS = {
     "fixtures": "ci_parity.cli.fixtures",
     "init": "ci_parity.cli.init",
     "judge": "ci_parity.cli.judge",
+    "localise": "ci_parity.cli.localise",
     "log": "ci_parity.cli.log",
     "plan": "ci_parity.cli.plan",
     "runner": "ci_parity.cli.runner",

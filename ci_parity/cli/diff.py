@@ -27,10 +27,11 @@ Examples:
 _WORDS = f"{__name__}.words"
 
 
-class _Diff(click.Command):
+class DiffCommand(click.Command):
     """A command whose `--inputs` takes all the arrays and folders that follow it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the words of the command line, and keep them as they were."""
         ctx.meta[_WORDS] = list(args)
         return super().parse_args(ctx, spread_inputs(args))
 
@@ -48,7 +49,7 @@ def spread_inputs(words: Sequence[str]) -> list[str]:
     return spread
 
 
-@click.command(cls=_Diff, epilog=_EXAMPLES)
+@click.command(cls=DiffCommand, epilog=_EXAMPLES)
 @click.argument("baseline", type=click.Path(path_type=Path))
 @click.argument("candidate", required=False, type=click.Path(path_type=Path))
 @click.option(
@@ -155,12 +156,24 @@ def spread_inputs(words: Sequence[str]) -> list[str]:
 )
 def command(**given: Any) -> int:  # noqa: ANN401 - click hands options over by name
     """Run BASELINE and CANDIDATE (the same model by default) and compare what they compute."""
-    from ci_parity.pipeline import DiffOptions, diff
+    from ci_parity.pipeline import diff
     from ci_parity.report import json_v1, text
     from ci_parity.stages.report_folder import json_bytes
 
+    verdict = diff(diff_options(given, "diff"), show_progress())
+    if given["json_path"] != "-":
+        click.echo(text.render(verdict), nl=False)
+    if given["json_path"]:
+        write_json(json_bytes(json_v1.render_diff(verdict)), given["json_path"])
+    return verdict.outcome.exit_code
+
+
+def diff_options(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - DiffOptions, lazily
+    """Return the options of a diff from those of the command called `name`."""
+    from ci_parity.pipeline import DiffOptions
+
     candidate = given["candidate"] or given["baseline"]
-    options = DiffOptions(
+    return DiffOptions(
         baseline_model=given["baseline"],
         candidate_model=candidate,
         baseline=_target(given, "baseline"),
@@ -170,14 +183,8 @@ def command(**given: Any) -> int:  # noqa: ANN401 - click hands options over by 
         reproductions=given["repro_dir"],
         inputs=given["inputs"],
         dims=_dims(given["dims"]),
-        reproduce=shlex.join(["ci-parity", "diff", *click.get_current_context().meta[_WORDS]]),
+        reproduce=shlex.join(["ci-parity", name, *click.get_current_context().meta[_WORDS]]),
     )
-    verdict = diff(options, show_progress())
-    if given["json_path"] != "-":
-        click.echo(text.render(verdict), nl=False)
-    if given["json_path"]:
-        write_json(json_bytes(json_v1.render_diff(verdict)), given["json_path"])
-    return verdict.outcome.exit_code
 
 
 def _target(given: dict[str, Any], side: str) -> Any:  # noqa: ANN401 - a Target, imported lazily

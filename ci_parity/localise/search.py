@@ -24,8 +24,9 @@ class Bracket:
 
 
 def narrow(
-    cuts: Sequence[int], is_bad: Callable[[int], bool | None], more_time: Callable[[], bool]
-) -> Bracket:
+    cuts: Sequence[int], is_bad: Callable[[int], bool | None], more_time: Callable[[], bool],
+    look_ahead: Callable[[Sequence[int]], None] = lambda _: None,
+) -> Bracket:  # fmt: skip
     """Find two neighbouring cuts of which the first is good and the second bad.
 
     The graph's inputs are good and its outputs bad: that is known before. Where badness comes and
@@ -35,6 +36,7 @@ def narrow(
         cuts: ascending.
         is_bad: tries a cut; None where it cannot be tried.
         more_time: whether another one may be tried.
+        look_ahead: is told before each trial which cuts are left, the middle one being next.
     """
     open_ = list(cuts)
     good: int | None = None
@@ -44,6 +46,7 @@ def narrow(
         middle = len(open_) // 2
         # The middle of what is left after cuts in vain are taken out is their nearest neighbour.
         cut = open_[middle]
+        look_ahead(open_)
         found = is_bad(cut)
         if found is None:
             in_vain.append(open_.pop(middle))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from ci_parity.records.divergence import DepthPoint, Divergence, NodeName
+from ci_parity.records.divergence import Conclusion, DepthPoint, Divergence, NodeName
 from ci_parity.report.words import number
 
 SHOWN_DIVERGENCES = 5
@@ -12,17 +12,23 @@ SHOWN_TENSORS = 12
 _SHOWN_POINTS = 10
 _LONGEST_BAR = 16
 _PLOTTED_POINTS = 3
+_NAMELESS = {Conclusion.NOT_REPRODUCIBLE, Conclusion.OPEN}
 
 
 def first_divergence(divergences: Sequence[Divergence]) -> Divergence | None:
-    """Return the first that names nodes, else the first; None for none."""
-    named = (found for found in divergences if found.nodes)
+    """Return the first that came to nodes, else the first; None for none."""
+    named = (found for found in divergences if found.conclusion not in _NAMELESS)
     return next(named, next(iter(divergences), None))
 
 
 def operator(node: NodeName) -> str:
     """Return an operator with its domain, which is empty for ONNX's own."""
     return f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+
+
+def other_nodes(found: Divergence) -> Sequence[NodeName]:
+    """Return the candidate's nodes where its model calls them otherwise."""
+    return found.candidate_nodes if found.candidate_nodes != found.nodes else ()
 
 
 def facts(found: Divergence) -> Iterator[str]:

@@ -17,6 +17,7 @@ from ci_parity.records.finding import Finding, LatencyComparison, OutputComparis
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.plan import Leg
 from ci_parity.records.verdict import Verdict
+from ci_parity.report.divergence_words import first_divergence
 
 DIFF = "ci-parity/diff/v1"
 CHECK = "ci-parity/check/v1"
@@ -176,13 +177,15 @@ def _attribution(found: Attribution) -> Json:
 
 
 def _first_divergence(divergences: Sequence[Divergence]) -> Json:
-    """Return the first divergence that names nodes, in short; None where none does."""
-    for found in divergences:
-        kind = _KINDS.get(found.conclusion)
-        if kind is not None:
-            names = [node.name for node in found.nodes]
-            return {"nodes": list(names), "kind": kind, "repro": found.reproduction}
-    return None
+    """Return the first divergence that came to nodes, in short; None where none did."""
+    found = first_divergence(divergences)
+    if found is None or found.conclusion not in _KINDS:
+        return None
+    return {
+        "nodes": [node.name for node in found.nodes],
+        "kind": _KINDS[found.conclusion],
+        "repro": found.reproduction,
+    }
 
 
 def _divergence(found: Divergence) -> Json:

@@ -14,6 +14,7 @@ from ci_parity.report.divergence_words import (
     facts,
     first_divergence,
     operator,
+    other_nodes,
     plot_file,
     reproduction,
     shown_points,
@@ -61,7 +62,7 @@ def _blocks(found: Divergence, plot: str) -> Iterator[str]:
     told += [f"plot, in the report: {code(plot)}"] if plot else []
     yield "\n".join(f"- {fact}" for fact in told)
     yield _nodes("node", found.nodes)
-    yield _nodes("candidate's node", found.candidate_nodes)
+    yield _nodes("candidate's node", other_nodes(found))
     yield _local(found.local)
     yield _depth(found.depth)
 

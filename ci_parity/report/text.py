@@ -26,6 +26,14 @@ def render(verdict: Verdict) -> str:
     return "\n".join(_lines(verdict)) + "\n"
 
 
+def render_divergences(verdict: Verdict) -> str:
+    """Return where a verdict's boundaries begin to fail, as lines of text."""
+    lines = [visible(headline(verdict), 300), *divergence_lines(verdict.divergences)]
+    if not verdict.divergences:
+        lines.append("  nothing to localise: no comparison failed")
+    return "\n".join(lines) + "\n"
+
+
 def render_changes(changes: ChangeSet) -> str:
     """Return a change set as lines of text."""
     count = len(changes.changes)

@@ -12,6 +12,7 @@ from ci_parity.report.divergence_words import (
     deviation,
     facts,
     operator,
+    other_nodes,
     reproduction,
     shown_points,
 )
@@ -27,7 +28,7 @@ def divergence_lines(divergences: Sequence[Divergence]) -> Iterator[str]:
         where = " / ".join(part for part in parts if part)
         yield "  " + visible(f"begins in {where}: {found.sentence}", 600)
         for line in _evidence(found):
-            yield _INDENT + visible(line, 300)
+            yield _INDENT + visible(line, 400)
         for point in shown_points(found.depth):
             yield _INDENT + _point(point)
     if len(divergences) > SHOWN_DIVERGENCES:
@@ -38,10 +39,12 @@ def divergence_lines(divergences: Sequence[Divergence]) -> Iterator[str]:
 def _evidence(found: Divergence) -> Iterator[str]:
     folder = reproduction(found)
     if folder:
-        yield f"reproduction: {folder} in the report"
-    yield from facts(found)
+        yield f"reproduction: {folder}"
+    told = "; ".join(facts(found))
+    if told:
+        yield told
     yield from _nodes("node", found.nodes)
-    yield from _nodes("candidate's node", found.candidate_nodes)
+    yield from _nodes("candidate's node", other_nodes(found))
     for output in found.local[:SHOWN_TENSORS]:
         shape = f"{output.dtype}{list(output.shape)}"
         needed = f"needed {number(output.required)} of {measure(output.limit, output.unit)}"

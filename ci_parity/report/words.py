@@ -6,6 +6,7 @@ from ci_parity.records.finding import Finding, LatencyComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row, Verdict
 
+_ELSEWHERE = {"attribution", "divergence"}
 ICONS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "⚠️"}
 
 
@@ -29,14 +30,15 @@ def warnings(verdict: Verdict) -> list[Finding]:
     """Return the advisory findings that are not a pass.
 
     A latency that could not be settled is left out: the headline says it, and on a noisy runner it
-    would be a warning on every pull request. So is the cause of a failure, which has its own place.
+    would be a warning on every pull request. So are the cause of a failure and where it begins,
+    which have their own place.
     """
     return [
         f
         for f in verdict.findings
         if f.advisory
         and f.outcome is not Outcome.PASS
-        and f.id != "attribution"
+        and f.id not in _ELSEWHERE
         and not (f.id == "latency.p50" and f.outcome is Outcome.INCONCLUSIVE)
     ]
 

@@ -66,7 +66,8 @@ class Bench:
         case = CaseInputs(case=stem, inputs=tuple(inputs))
         try:
             worker, job = self._loaded(model, names, outputs, session_options)
-            return run_case(worker, job, str(self.folder), case, self.folder, stem)[0]
+            folder = self.folder
+            return run_case(worker, job, str(folder), case, folder, stem, release=True)[0]
         except WorkerError as error:
             self._lose(error)
             return CaseRun(case=stem, status=error.status, message=error.message)

@@ -194,8 +194,9 @@ def _run_cases(
 
 
 def run_case(
-    worker: Worker, job: Job, source: str, case: CaseInputs, folder: Path, stem: str
-) -> tuple[CaseRun, tuple[str, ...]]:
+    worker: Worker, job: Job, source: str, case: CaseInputs, folder: Path, stem: str, *,
+    release: bool = False,
+) -> tuple[CaseRun, tuple[str, ...]]:  # fmt: skip
     """Run one case of a loaded model; return it, and the providers that are in use now.
 
     Args:
@@ -205,6 +206,7 @@ def run_case(
         case: the inputs.
         folder: where the outputs go.
         stem: what the names of their files start with.
+        release: whether the model may be let go afterwards; a worker need not heed that.
 
     Raises:
         WorkerError: no answer, an error, or an answer that cannot be read.
@@ -218,6 +220,7 @@ def run_case(
         folder=folder,
         stem=stem,
         repeat=repeat,
+        **({"release": True} if release else {}),
     )
     try:
         outputs = _outputs(answer.get("outputs"))

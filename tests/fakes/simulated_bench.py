@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import onnx
 
 from ci_parity.base.canonical import Json
@@ -69,17 +70,19 @@ class SimulatedBench(Bench):
         trouble: what its system does wrong.
         again: what it does wrong in a second run of the same part; None where it repeats itself.
         target: the target of its job.
+        folder: where tensors are written to as well, None for nowhere.
     """
 
     def __init__(
         self, values: Values, trouble: Trouble = sound, again: Trouble | None = None,
-        target: Target | None = None,
+        target: Target | None = None, folder: Path | None = None,
     ) -> None:  # fmt: skip
         job = Job(
             launch=Launch(argv=(), label="simulated", environment=""), model=Path("m.onnx"),
             target=target or Target(name="cpu"), timeout_s=1, repeat=1 if again is None else 2,
         )  # fmt: skip
-        super().__init__(job, Path(), Counter())
+        super().__init__(job, folder or Path(), Counter())
+        self.written = folder is not None
         self.values = values
         self.trouble = trouble
         self.again = again
@@ -114,6 +117,9 @@ class SimulatedBench(Bench):
         self, found: Mapping[str, float], outputs: Sequence[str], stem: str
     ) -> tuple[ValueRecord, ...]:
         self.values.update({f"{stem}_{name}": found[name] for name in outputs})
+        for name in outputs if self.written else ():
+            data = np.full(2, found[name], np.float32).tobytes()
+            (self.folder / f"{stem}_{name}").write_bytes(data)
         return tuple(tensor(name, f"{stem}_{name}") for name in outputs)
 
 

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -153,6 +154,19 @@ def test_each_fault_costs_its_case_alone(launch: Launch, tmp_path: Path) -> None
     assert "ended by SIGSEGV during 'run'; last words: the floor is gone" in said["3-segv"][1]
     assert said["5-hang"][0] is RunStatus.TIMEOUT
     assert said["6-flood"][0] is RunStatus.PROTOCOL
+
+
+def test_a_full_disk_costs_its_case_alone(launch: Launch, tmp_path: Path) -> None:
+    """The worker says so; what there was room for stays."""
+    (tmp_path / "exchange").mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(tmp_path / "exchange")]
+    subprocess.run(mounted, check=True)
+    try:
+        found = observed(launch, tmp_path, "fine", "fill")
+    finally:
+        subprocess.run(["umount", str(tmp_path / "exchange")], check=True)
+    assert [run.status for run in found.cases] == [RunStatus.OK, RunStatus.ERROR]
+    assert "No space left on device" in found.cases[1].message
 
 
 class Breaking:
@@ -320,15 +334,18 @@ def test_a_killed_run_is_cleaned_up_by_the_next(
     assert leftovers(docker_client) == []
 
 
-def test_a_terminated_run_leaves_nothing(runtime_image: str, tmp_path: Path) -> None:
+def test_a_terminated_run_leaves_nothing(
+    runtime_image: str, tmp_path: Path, docker_client: docker.DockerClient
+) -> None:
     """SIGTERM is what a runner sends to a job that is cancelled."""
     runtime = runtime_text({"image": runtime_image, "command": ["sleep", "600"]})
     words = [sys.executable, "-m", "ci_parity", "diff", str(MODEL), "--candidate-runtime", runtime]
     environment = {**os.environ, "CI_PARITY_CACHE": str(tmp_path)}
     with subprocess.Popen(words, cwd=ROOT, env=environment, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
-        # The first line says that the candidate is being run.
-        assert process.stderr.readline()
+        assert any(b"candidate on" in line for line in process.stderr)
+        while process.poll() is None and leftovers(docker_client) != ["running"]:
+            time.sleep(0.05)
         process.terminate()
         assert process.wait(GRACE_S) == 130
 

@@ -62,8 +62,9 @@ def pair_graphs(baseline: FlatGraph, candidate: FlatGraph) -> Pairing:
     pair_anchors(match)
     spread = Spread(match)
     spread.equal_only()
-    spread.tolerant(named=pair_named(match))
-    pairs = paired_tensors(match)
+    named = pair_named(match)
+    spread.tolerant(named=named)
+    pairs = paired_tensors(match, named=named)
     how = {one: How.NAME if one == other else How.STRUCTURE for one, other in pairs.items()}
     unpaired = tuple(name for name in results(match.left) if name not in pairs)
     return Pairing(pairs=pairs, how=how, unpaired=unpaired)

@@ -61,6 +61,21 @@ class Match:
         """Whether the same operators read both, at the same positions."""
         return self.left.signature(one) == self.right.signature(other)
 
+    def same_maker(self, one: str, other: str) -> bool:
+        """Whether the same operator makes both, at the same position."""
+        ours, theirs = self.left.maker[one], self.right.maker[other]
+        return ours[1] == theirs[1] and operators.family(ours[0].op) == operators.family(
+            theirs[0].op
+        )
+
+    def fused(self, one: str, other: str) -> bool:
+        """Whether the second may be what is left of several steps that end with the first."""
+        return self.right.ends_in(other, self.left.maker[one][0].op)
+
+    def unfused(self, one: str, other: str) -> bool:
+        """Whether it is the other way round."""
+        return self.left.ends_in(one, self.right.maker[other][0].op)
+
     def typed_alike(self, one: str, other: str) -> bool:
         """Whether no known type forbids a pair."""
         if one in self.left.integer or other in self.right.integer:
@@ -108,9 +123,3 @@ def compatible(one: "TypeProto | None", other: "TypeProto | None") -> bool:
 def is_linear(step: Step) -> bool:
     """Whether a step's weights may have had its followers folded into them."""
     return step.op in operators.LINEAR
-
-
-def may_end_in(whole: Step, last: Step) -> bool:
-    """Whether one operator may be the result of fusing or folding that the other is the end of."""
-    folded = whole.op in operators.LINEAR and last.op in operators.FOLDABLE
-    return folded or operators.fuses(whole.op)

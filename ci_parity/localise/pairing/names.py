@@ -9,7 +9,7 @@ import re
 from collections import Counter
 
 from ci_parity.localise.pairing import operators
-from ci_parity.localise.pairing.match import Match, is_linear, may_end_in
+from ci_parity.localise.pairing.match import Match, is_linear
 
 # Of the names that both graphs use, this share has to agree before any is believed.
 _MIN_AGREEMENT = 0.9
@@ -55,10 +55,9 @@ def _verdict(match: Match, one: str, other: str) -> str:
         return "against"
     if _same_operator(match, one, other):
         return "for"
-    ours, theirs = match.left.maker[one][0], match.right.maker[other][0]
-    if may_end_in(theirs, ours):
+    if match.fused(one, other):
         return "theirs fused"
-    return "ours fused" if may_end_in(ours, theirs) else "against"
+    return "ours fused" if match.unfused(one, other) else "against"
 
 
 def _believable(match: Match, name: str, one: str, other: str) -> bool:
@@ -67,7 +66,7 @@ def _believable(match: Match, name: str, one: str, other: str) -> bool:
     if not _same_operator(match, one, other):
         if _NUMBER.fullmatch(name):
             return False
-        fused = may_end_in(theirs, ours) or may_end_in(ours, theirs)
+        fused = match.fused(one, other) or match.unfused(one, other)
         return fused or match.same_role(one, other)
     if ours.op not in operators.MEASURING and _reads_another(match, one, other):
         return False
@@ -78,9 +77,8 @@ def _believable(match: Match, name: str, one: str, other: str) -> bool:
 
 
 def _same_operator(match: Match, one: str, other: str) -> bool:
-    ours, theirs = match.left.maker[one], match.right.maker[other]
-    alike = operators.family(ours[0].op) == operators.family(theirs[0].op)
-    return alike and ours[1] == theirs[1] and ours[0].activation == theirs[0].activation
+    ours, theirs = match.left.maker[one][0], match.right.maker[other][0]
+    return match.same_maker(one, other) and ours.activation == theirs.activation
 
 
 def _reads_another(match: Match, one: str, other: str) -> bool:

@@ -21,8 +21,8 @@ ACTIVATIONS = frozenset(
     {"Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "PRelu", "Relu", "Selu",
      "Sigmoid", "Softplus", "Tanh"}
 )  # fmt: skip
-# With constants for their other operands, these may be folded or fused into what they follow.
-FOLDABLE = ACTIVATIONS | {"Add", "BatchNormalization", "Div", "Mul", "Sub"}
+# With constants for their other operands, these may be folded into what they follow.
+AFFINE = frozenset({"Add", "BatchNormalization", "Div", "Mul", "Sub"})
 # A quantized tensor need not pass these: its range is chosen so that rounding clips.
 CLIPPING = frozenset({"Clip", "Relu"})
 # Integers of a quantized tensor go through these unchanged.

@@ -4,9 +4,11 @@ Every rule wants one possible partner on either side; where there are two, nothi
 """
 
 from collections.abc import Callable, Iterable
+from itertools import islice, takewhile
 
 from ci_parity.localise.pairing import operators
-from ci_parity.localise.pairing.match import Match, is_linear, may_end_in
+from ci_parity.localise.pairing.match import Match, is_linear
+from ci_parity.localise.pairing.operators import family
 from ci_parity.localise.pairing.roles import uses
 from ci_parity.localise.pairing.view import Step, View
 
@@ -119,16 +121,18 @@ class Spread:
         folded into the weights has no partner.
         """
         ours, theirs = self.match.left.tail(one), self.match.right.tail(other)
-        if not self.match.same_role(ours[-1][1], theirs[-1][1]):
+        names = ([family(op) for op, _ in ours], [family(op) for op, _ in theirs])
+        alike = self.match.same_role(ours[-1][1], theirs[-1][1])
+        shared = _shared_end(*names)
+        rest = {*names[0][1 : len(ours) - shared], *names[1][1 : len(theirs) - shared]}
+        clipped = (
+            self.match.right.clips(theirs[-1][1]) and rest - operators.AFFINE <= operators.CLIPPING
+        )
+        if names[0] != names[1] and not (alike and (rest <= operators.AFFINE or clipped)):
             return False
-        found = False
-        for (op, value), (their_op, their_value) in zip(
-            reversed(ours), reversed(theirs), strict=False
-        ):
-            found |= self.match.pair(value, their_value)
-            if operators.family(op) != operators.family(their_op):
-                break
-        return found
+        ends = zip(reversed(ours), reversed(theirs), strict=False)
+        found = [self.match.pair(a, b) for (_, a), (_, b) in islice(ends, shared + 1)]
+        return any(found)
 
     def _behind(self, alike: Callable[[str, str], bool]) -> bool:
         """Pair what paired steps read, the last steps first, if it is alike."""
@@ -172,17 +176,16 @@ class Spread:
         """Whether two values are used alike and made by one operator, fused or not."""
         if other not in self.match.right.maker or not self.match.same_role(one, other):
             return self._made_equally(one, other)
-        ours, theirs = self.match.left.maker[one], self.match.right.maker[other]
-        same = operators.family(ours[0].op) == operators.family(theirs[0].op)
-        folded = may_end_in(ours[0], theirs[0]) or may_end_in(theirs[0], ours[0])
-        return folded or (same and ours[1] == theirs[1])
+        fused = self.match.fused(one, other) or self.match.unfused(one, other)
+        return fused or self.match.same_maker(one, other)
 
     def _in_place_of(self, one: str, other: str) -> bool:
         """Whether two values are used alike, and nothing else could be what the first became."""
         step, _ = self.match.left.maker[one]
-        key = (operators.family(step.op), self.match.mapped(step))
-        rivals = any(self.match.open(rival, right=True) for rival in self._right.get(key, ()))
-        return not rivals and self.match.same_role(one, other)
+        reads = self.match.mapped(step)
+        rivals = self._right.get((family(step.op), reads), ())
+        alone = reads is not None and not any(self.match.open(r, right=True) for r in rivals)
+        return alone and self.match.same_role(one, other)
 
     def _from_one_read(self) -> bool:
         """Pair steps of the same operator that alone read a paired value at a position."""
@@ -225,6 +228,12 @@ def _equal(ours: list[Step], theirs: list[Step], done: set[Step]) -> list[tuple[
     return [pair for key in left for pair in zip(left[key], right.get(key, []), strict=False)]
 
 
+def _shared_end(ours: list[str], theirs: list[str]) -> int:
+    """Return how many operators two chains have in common, counted from their ends."""
+    ends = zip(reversed(ours), reversed(theirs), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], ends))
+
+
 def _roles(view: View, step: Step) -> tuple[object, ...]:
     return tuple(view.signature(name) if name in view.maker else None for name in step.results)
 
@@ -247,7 +256,7 @@ def _plain_use(step: Step) -> object:
 def _by_reads(view: View) -> dict[tuple[str, object], list[Step]]:
     found: dict[tuple[str, object], list[Step]] = {}
     for step in view.steps:
-        key = (operators.family(step.op), tuple(sorted(step.data)))
+        key = (family(step.op), tuple(sorted(step.data)))
         found.setdefault(key, []).append(step)
     return found
 

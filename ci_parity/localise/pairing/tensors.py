@@ -7,11 +7,15 @@ from ci_parity.localise.pairing.match import Match, ports
 from ci_parity.localise.pairing.view import View
 
 
-def paired_tensors(match: Match) -> dict[str, str]:
+def paired_tensors(match: Match, *, named: bool) -> dict[str, str]:
     """Return the baseline's tensors with their partners, in the order of the baseline's graph.
 
     A float tensor pairs with the one an operator made before it was quantized, or with what was
     dequantized where the operator itself made integers.
+
+    Args:
+        match: the values.
+        named: whether carriers of one value are told apart by name.
     """
     left, right = match.left, match.right
     pairs = {
@@ -23,7 +27,7 @@ def paired_tensors(match: Match) -> dict[str, str]:
     for value, other in match.pairs.items():
         mine = [name for name in left.carriers[value] if name not in pairs]
         theirs = [name for name in right.carriers[other] if name not in taken]
-        for one, partner in _carriers(match, value, other, (mine, theirs)):
+        for one, partner in _carriers(match, (value, other), (mine, theirs), named=named):
             if one not in pairs and partner not in taken and one in left.graph.makers:
                 pairs[one] = partner
                 taken.add(partner)
@@ -41,14 +45,14 @@ def results(view: View) -> list[str]:
 
 
 def _carriers(
-    match: Match, value: str, other: str, names: tuple[list[str], list[str]]
+    match: Match, values: tuple[str, str], names: tuple[list[str], list[str]], *, named: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield tensors that may pair, the surest first; a later one counts if both are still free."""
     left, right = match.left, match.right
-    mine, theirs = names
+    (value, other), (mine, theirs) = values, names
     if clipped := _clipped(match, value, other):
         yield value, clipped
-    shared = {*mine} & {*theirs}
+    shared = {*mine} & {*theirs} if named else set()
     alike = (name for name in mine if name in shared)
     yield from ((n, n) for n in alike if (n in left.integer) == (n in right.integer))
     if (value in left.integer) == (other in right.integer):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # FLOAT, FLOAT16, DOUBLE, BFLOAT16 in onnx.TensorProto.DataType.
 FLOATS = frozenset({1, 10, 11, 16})
 _CAPTURED = 1 << 20
+_TAIL = operators.AFFINE | operators.ACTIVATIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,6 +89,18 @@ class View:
             found = self._signatures[value] = (leaves, *reads)
         return found
 
+    def ends_in(self, value: str, op: str) -> bool:
+        """Whether what makes a value may be the result of fusing or folding that `op` ends."""
+        step, _ = self.maker[value]
+        clipped = op in operators.CLIPPING and self.clips(value)
+        if clipped or op == step.activation or operators.fuses(step.op):
+            return True
+        return step.op in operators.LINEAR and op in operators.AFFINE
+
+    def clips(self, value: str) -> bool:
+        """Whether a value is rounded to integers of a limited range."""
+        return value in self.integer or "QuantizeLinear" in self.carriers[value].values()
+
     def sizes(self, step: Step) -> tuple[tuple[int, ...] | None, ...]:
         """Return the shapes of a step's results as far as known; 0 for what is not fixed."""
         types = [self.graph.types.get(name) for name in step.results]
@@ -118,7 +131,7 @@ class View:
             step for step, _ in self.readers.get(value, ())
             if step.op not in operators.MEASURING
         ]  # fmt: skip
-        if len(readers) != 1 or readers[0].op not in operators.FOLDABLE:
+        if len(readers) != 1 or readers[0].op not in _TAIL:
             return None
         return readers[0] if len(readers[0].data) == 1 and len(readers[0].results) == 1 else None
 

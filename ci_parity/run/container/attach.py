@@ -49,6 +49,8 @@ def open_socket(address: str, *, timeout_s: float) -> socket.socket:
     if not address.startswith("unix://"):
         place = urlsplit(address)
         return socket.create_connection((place.hostname or "", place.port or 2375), timeout_s)
+    if not hasattr(socket, "AF_UNIX"):
+        raise OSError("this system has no such sockets: name a tcp:// address")
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.settimeout(timeout_s)

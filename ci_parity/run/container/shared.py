@@ -7,16 +7,25 @@ A file that no one announced is copied when it is first named.
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ci_parity.run.container.archive import folder_packed, packed, sweep, unpack
 from ci_parity.run.container.daemon import failing
 from ci_parity.run.container.files import ROOT, Part, model_parts
 
-if TYPE_CHECKING:
-    from docker.api.client import APIClient
-
 _State = tuple[int, int, int]
+
+
+class Archives(Protocol):
+    """The two calls of a Docker daemon that files travel by, as docker-py has them."""
+
+    def put_archive(self, container: str, path: str, data: bytes | Iterable[bytes], /) -> bool:
+        """Unpack a tar stream in a folder of a container."""
+        ...
+
+    def get_archive(self, container: str, path: str, /) -> tuple[Iterable[bytes], Any]:
+        """Return a folder of a container as a tar stream, with what is known of it."""
+        ...
 
 
 class Shared:
@@ -34,7 +43,7 @@ class Shared:
     """
 
     def __init__(
-        self, api: "APIClient", container: str, parts: Iterable[Part], bound: Collection[Part],
+        self, api: Archives, container: str, parts: Iterable[Part], bound: Collection[Part],
         user: tuple[int, int],
     ) -> None:  # fmt: skip
         self._api = api
@@ -121,7 +130,7 @@ class Shared:
         if changed:
             self._put(packed(changed))
 
-    def _put(self, archive: "bytes | Iterable[bytes]") -> None:
+    def _put(self, archive: bytes | Iterable[bytes]) -> None:
         with failing("cannot copy files into the container"):
             self._api.put_archive(self._container, ROOT, archive)
 

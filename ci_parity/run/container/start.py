@@ -74,7 +74,7 @@ def _start(
     )
     with failing(f"cannot start {image.label}", where=" ".join(argv)):
         container, bound = _created(draft, draft.sources(parts))
-        try:
+        with _discarded_on_error(api, container):
             shared = Shared(api, container, parts, bound, user or (0, 0))
             streams = Streams(attach(daemon_address(), api.api_version, container))
             try:
@@ -82,9 +82,6 @@ def _start(
             except BaseException:
                 streams.close()
                 raise
-        except BaseException:
-            discard(api, container)
-            raise
     return ContainerChannel(api, container, streams, shared)
 
 
@@ -112,30 +109,29 @@ class _Draft:
         }
 
     def create(self, sources: Mapping[Part, str]) -> str:
-        """Create the container; return the name it was given before, so that it is never lost."""
+        """Create the container; return its name, which we give: an answer can be lost."""
         from docker.types import Mount
 
         name = f"ci-parity-{secrets.token_hex(16)}"
-
         mounts = [
             Mount(part.inside, source, type="bind", read_only=not part.writable)
             for part, source in sources.items()
         ]
         with _discarded_on_error(self.api, name):
-          self.api.create_container(
-            self.image.id,
-            name=name,
-            healthcheck={"test": ["NONE"]},
-            entrypoint=list(self.argv[:1]),
-            command=list(self.argv[1:]),
-            environment=environment(),
-            user=":".join(map(str, self.user)) if self.user else None,
-            working_dir=EXCHANGE if any(part.writable for part in sources) else _ELSEWHERE,
-            stdin_open=True,
-            volumes=[ROOT],
-            labels=owners.labels(self.place),
-            host_config=host_config(self.image, self.info, mounts),
-        )
+            self.api.create_container(
+                self.image.id,
+                name=name,
+                entrypoint=list(self.argv[:1]),
+                command=list(self.argv[1:]),
+                environment=environment(),
+                user=":".join(map(str, self.user)) if self.user else None,
+                working_dir=EXCHANGE if any(part.writable for part in sources) else _ELSEWHERE,
+                stdin_open=True,
+                volumes=[ROOT],
+                labels=owners.labels(self.place),
+                healthcheck={"test": ["NONE"]},
+                host_config=host_config(self.image, self.info, mounts),
+            )
         return name
 
 
@@ -159,13 +155,10 @@ def _created(draft: _Draft, sources: Mapping[Part, str]) -> tuple[str, Collectio
         if not sources or not _NO_SOURCE.search(str(error)):
             raise
         return draft.create({}), ()
-    try:
+    with _discarded_on_error(draft.api, container):
         proved = {part: s for part, s in sources.items() if _sees(draft.api, container, part)}
-        if len(proved) == len(sources):
-            return container, tuple(proved)
-    except BaseException:
-        discard(draft.api, container)
-        raise
+    if len(proved) == len(sources):
+        return container, tuple(proved)
     discard(draft.api, container)
     return draft.create(proved), tuple(proved)
 

@@ -120,6 +120,8 @@ class Worker:
             again = write_outputs(model, model.infer(prepared), folder, f"{stem}_r{index}")
             if content(again, folder) != first:
                 repeats.append(again)
+        if request.get("release"):
+            self.model = None
         return {
             "outputs": outputs, "repeats": repeats, "duration_ms": duration_ms,
             "providers": model.providers,

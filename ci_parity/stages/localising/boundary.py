@@ -99,7 +99,7 @@ class BoundarySearch:
         handover = Handover(
             baseline=sides.baseline, candidate=sides.candidate, outputs=sides.outputs,
             judge=judge_of(boundary, failure, self.policy, self._floors(), exchange),
-            refusal=failure.refusal,
+            refusal=failure.refusal, memory_bytes=self.budget.memory_mib << 20,
         )  # fmt: skip
         whole = handover.effect(None, None)
         if whole is None:

@@ -4,7 +4,6 @@ Both sides run the whole way here, so what is shown has come down from the input
 a few at a time, as many as fit a memory budget, and looked at one by one.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from ci_parity.records.values import Value, ValueRecord, element_type, read_valu
 from ci_parity.stages.localising.handover import Handover
 from ci_parity.stages.localising.locate import MoreTime, Stretch
 from ci_parity.stages.localising.noise import Noise, discard
+from ci_parity.stages.localising.sides import size_bytes
 from ci_parity.stages.value_distance import distance
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def depth_of(
         memory_bytes: how much the tensors of one run may hold.
         more_time: whether to go on.
     """
-    guilty = set(handover.wanted(stretch.end))
+    guilty = set(handover.wanted(stretch.end)) - set(handover.given(stretch.start) or ())
     tensors = _chosen(handover, cuts, guilty)
     points: list[DepthPoint] = []
     count = _FIRST
@@ -71,7 +71,8 @@ def _chosen(handover: Handover, cuts: Sequence[int], guilty: set[str]) -> list[s
     graph = handover.baseline.graph
     known = dict.fromkeys(name for cut in cuts for name in graph.live(cut)[-1:])
     names = list(known | dict.fromkeys(handover.outputs))
-    step = max(1, -(-len(names) // (POINTS - len(guilty) - len(handover.outputs))))
+    room = max(1, POINTS - len(guilty) - len(handover.outputs))
+    step = max(1, -(-len(names) // room))
     shown = {*names[::step], *guilty, *handover.outputs}
     return sorted(shown, key=lambda name: graph.makers.get(name, -1))
 
@@ -117,10 +118,5 @@ def _in_noise(
 
 def _next(records: Iterable[ValueRecord], memory_bytes: int) -> int:
     """Return how many tensors of the size of these fit the budget."""
-    sizes = [_bytes(record) for record in records]
+    sizes = [size_bytes(record) for record in records]
     return max(1, memory_bytes // max(1, sum(sizes) // max(1, len(sizes))))
-
-
-def _bytes(record: ValueRecord) -> int:
-    own = 8 * math.prod(record.shape) if record.kind == "tensor" else 0
-    return own + sum(_bytes(item) for item in record.items)

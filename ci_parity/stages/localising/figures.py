@@ -27,7 +27,7 @@ def local_figures(
     given = handover.given(stretch.start)
     if given is None or handover.refusal is not None:
         return ()
-    wanted = handover.wanted(stretch.end)
+    wanted = tuple(name for name in handover.wanted(stretch.end) if name not in given)
     left, right = (side.compute(given, wanted) for side in (handover.baseline, handover.candidate))
     if not left.ok or not right.ok:
         return ()

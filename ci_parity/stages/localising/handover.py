@@ -9,11 +9,16 @@ Where the candidate broke by refusing or dying, the nodes between break the case
 there.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ci_parity.records.observation import RunStatus
-from ci_parity.stages.localising.sides import Computed, Side, Tensors
+from ci_parity.records.values import ValueRecord
+from ci_parity.stages.localising.sides import Computed, Side, Tensors, same_value, size_bytes
+
+# Cuts whose tensors one run hands out: at first, and at most.
+_FIRST, _MOST = 3, 15
+_MAX_WORDS = 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +49,7 @@ class Handover:
         outputs: the outputs that failed.
         judge: judges them.
         refusal: how the candidate failed, where it brought no outputs at all.
+        memory_bytes: how much the tensors may hold that one run hands out.
     """
 
     baseline: Side
@@ -51,8 +57,11 @@ class Handover:
     outputs: tuple[str, ...]
     judge: Judge
     refusal: RunStatus | None = None
+    memory_bytes: int = 64 << 20
     effects: dict[tuple[Cut, Cut], Effect | None] = field(default_factory=dict)
     handed: dict[int, Tensors] = field(default_factory=dict)
+    brought: dict[tuple[Cut, Cut], tuple[Tensors, ...]] = field(default_factory=dict)
+    cut_bytes: int = 0
     obstacles: dict[str, None] = field(default_factory=dict)
 
     def breaks(self, start: Cut, end: Cut) -> bool | None:
@@ -65,6 +74,36 @@ class Handover:
         if (start, end) not in self.effects:
             self.effects[start, end] = self._effect(start, end)
         return self.effects[start, end]
+
+    def look_ahead(self, start: Cut, cuts: Sequence[int]) -> None:
+        """Take the tensors of several cuts at once where the next one's are not known.
+
+        Only for cuts that leave fusions as they are: several at once must do no more than one.
+
+        Args:
+            start: from where on the candidate computes.
+            cuts: those in question, the middle one next.
+        """
+        if self.refusal is not None or (start, cuts[len(cuts) // 2]) in self.brought:
+            return
+        count = _FIRST if not self.cut_bytes else self.memory_bytes // self.cut_bytes
+        chosen = _spread(cuts, min(max(count, 1), _MOST))
+        given = self.given(start)
+        if given is None:
+            return
+        live = {cut: self.wanted(cut) for cut in chosen}
+        wanted = tuple(dict.fromkeys(name for names in live.values() for name in names))
+        baseline = self.baseline.compute(given, wanted)
+        candidate = self.candidate.compute(given, wanted)
+        for cut, names in live.items():
+            if baseline.ok:
+                self.handed[cut] = {name: baseline.tensors[name] for name in names}
+            if candidate.ok:
+                runs = (candidate.tensors, *candidate.others)
+                self.brought[start, cut] = tuple({n: run[n] for n in names} for run in runs)
+        if candidate.ok:
+            held = sum(size_bytes(record) for record in candidate.tensors.values())
+            self.cut_bytes = max(1, held // len(chosen))
 
     def given(self, start: Cut) -> Tensors | None:
         """Return the baseline's tensors at a cut; None where it cannot compute them."""
@@ -91,21 +130,41 @@ class Handover:
         return self.judge(done.tensors)
 
     def _effect(self, start: Cut, end: Cut) -> Effect | None:
-        given = self.given(start)
-        if given is None:
-            return None
-        between = self.candidate.compute(given, self.wanted(end))
-        if self.refusal is not None:
-            return self._refused(between)
-        if not between.ok:
-            self._note(f"the candidate: {between.message}")
-            return None
-        effects = [self.finish(tensors) for tensors in (between.tensors, *between.others)]
+        runs = self._brought(start, end)
+        if isinstance(runs, Computed):
+            return self._refused(runs)
+        effects = [self._finished(end, tensors) for tensors in runs]
         known = [effect for effect in effects if effect is not None]
         return max(known, key=lambda effect: (effect.bad, effect.used), default=None)
 
+    def _brought(self, start: Cut, end: Cut) -> tuple[Tensors, ...] | Computed:
+        """Return what the candidate brings at a cut, in each run; else how it failed there."""
+        if (start, end) in self.brought:
+            return self.brought[start, end]
+        given = self.given(start)
+        if given is None:
+            return Computed(status=RunStatus.NOT_RUN)
+        between = self.candidate.compute(given, self.wanted(end))
+        if self.refusal is not None or not between.ok:
+            return between
+        return (between.tensors, *between.others)
+
+    def _finished(self, end: Cut, tensors: Tensors) -> Effect | None:
+        """Judge what comes of tensors at a cut; those that are the baseline's own break nothing."""
+        own = self.handed.get(end) if end is not None else None
+        if own is not None and all(self._equal(own[name], tensors[name]) for name in own):
+            return Effect(bad=False, used=0.0)
+        return self.finish(tensors)
+
+    def _equal(self, own: ValueRecord, other: ValueRecord) -> bool:
+        folder = self.baseline.bench.folder
+        return same_value(own, other, folder)
+
     def _refused(self, between: Computed) -> Effect | None:
         """Judge whether a part fails as the whole did: it dies, hangs, or returns an error."""
+        if self.refusal is None:
+            self._note(f"the candidate: {between.message}" if between.message else "")
+            return None
         if between.ok:
             return Effect(bad=False, used=0.0)
         fatal, unasked = {RunStatus.CRASH, RunStatus.TIMEOUT}, {RunStatus.NOT_RUN}
@@ -116,4 +175,12 @@ class Handover:
         return Effect(bad=True, used=float("inf"))
 
     def _note(self, obstacle: str) -> None:
-        self.obstacles.setdefault(obstacle[:300])
+        if obstacle:
+            self.obstacles.setdefault(obstacle[:_MAX_WORDS])
+
+
+def _spread(cuts: Sequence[int], count: int) -> list[int]:
+    """Return so many cuts at even distances, the middle one among them."""
+    middle, step = len(cuts) // 2, max(1, len(cuts) // (count + 1))
+    half = [middle + step * at for at in range(-(count // 2), count - count // 2)]
+    return [cuts[at] for at in half if 0 <= at < len(cuts)]

@@ -11,7 +11,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from ci_parity.localise.search import Bracket, narrow
+from ci_parity.localise.search import narrow
 from ci_parity.records.divergence import Conclusion
 from ci_parity.stages.localising.handover import Cut, Handover
 
@@ -46,23 +46,23 @@ def locate(
         begin: the cut that everything before is handed over at; it is not looked at.
     """
     behind = tuple(cut for cut in cuts if begin is None or cut > begin)
-    coarse = _first_bad(handover, tuple(c for c in behind if c in kept), begin, more_time)
-    inside = _within(behind, coarse.good, coarse.bad)
-    fine = _first_bad(handover, inside, begin, more_time)
-    good = coarse.good if fine.good is None else fine.good
+    coarse = narrow(
+        tuple(cut for cut in behind if cut in kept), lambda cut: handover.breaks(begin, cut),
+        more_time, lambda left: handover.look_ahead(begin, left),
+    )  # fmt: skip
+    # What comes before a good cut does not break the case: from there on parts are short.
+    near = begin if coarse.good is None else coarse.good
+    origin = near if handover.breaks(near, coarse.bad) else begin
+    fine = narrow(
+        _within(behind, near, coarse.bad), lambda cut: handover.breaks(origin, cut), more_time
+    )
+    before = near if fine.good is None else fine.good
     end = coarse.bad if fine.bad is None else fine.bad
-    before = begin if good is None else good
     if _within(behind, before, end):
         return Stretch(start=before, end=end, conclusion=Conclusion.BRACKET, lone=False)
     if handover.breaks(before, end):
         return Stretch(start=before, end=end, conclusion=Conclusion.HERE)
-    return _longer(handover, _within(behind, begin, end), begin, end, more_time)
-
-
-def _first_bad(
-    handover: Handover, cuts: tuple[int, ...], begin: Cut, more_time: MoreTime
-) -> Bracket:
-    return narrow(cuts, lambda cut: handover.breaks(begin, cut), more_time)
+    return _longer(handover, _within(behind, origin, end), origin, end, more_time)
 
 
 def _longer(

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,10 +72,11 @@ def set_up(
     _copy(case, Path(inputs.folder), exchange)
     benches = [stack.enter_context(Bench(job, exchange, step)) for job in jobs]
     homes = [folder / "baseline"]
-    flats = [flat_model(jobs[0].model, homes[0], benches[0], case)]
     if model_digest(jobs[0].model) != model_digest(jobs[1].model):
         homes.append(folder / "candidate")
-        flats.append(flat_model(jobs[1].model, homes[1], benches[1], case))
+    with ThreadPoolExecutor() as pool:
+        models = [job.model for job in jobs]
+        flats = list(pool.map(flat_model, models, homes, benches, [case] * len(homes)))
     graphs = [_graph(flat, failure.outputs, case) for flat in flats]
     known = {record.name: record for record in case}
     baseline, candidate = (
@@ -98,7 +100,8 @@ def _paired(baseline: FlatGraph, candidate: FlatGraph) -> tuple[Mapping[str, str
 
 def _kept(baseline: Side, candidate: Side) -> Collection[str] | None:
     """Return the baseline's tensors that both systems still have once they have optimized."""
-    own, other = survivors(baseline), survivors(candidate)
+    with ThreadPoolExecutor() as pool:
+        own, other = pool.map(survivors, (baseline, candidate))
     names = candidate.names
     sets = [] if own is None else [set(own)]
     if names or other is not None:

@@ -4,6 +4,8 @@ Tensors travel between them as files of one exchange folder, under the names of 
 graph; a side translates them into its own.
 """
 
+import filecmp
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -142,3 +144,21 @@ def _by_name(
     """Return records by name; None where they are not exactly what was asked for."""
     found = {record.name: record for record in records}
     return found if set(found) == set(outputs) else None
+
+
+def same_value(left: ValueRecord, right: ValueRecord, folder: Path) -> bool:
+    """Whether two values are the same to the last bit."""
+    if (left.kind, left.dtype, left.shape) != (right.kind, right.dtype, right.shape):
+        return False
+    if len(left.items) != len(right.items) or bool(left.file) != bool(right.file):
+        return False
+    if left.file and not filecmp.cmp(folder / left.file, folder / right.file, shallow=False):
+        return False
+    pairs = zip(left.items, right.items, strict=True)
+    return all(same_value(one, other, folder) for one, other in pairs)
+
+
+def size_bytes(record: ValueRecord) -> int:
+    """Return what a value may hold in memory: eight bytes an element, texts aside."""
+    own = 8 * math.prod(record.shape) if record.kind == "tensor" else 0
+    return own + sum(size_bytes(item) for item in record.items)

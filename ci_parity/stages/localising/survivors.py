@@ -34,7 +34,7 @@ def survivors(side: Side) -> Collection[str] | None:
     level = str(target.session_options.get(_LEVEL, _ALL))
     if level == _OFF:
         return None
-    file = side.home / "optimized.onnx"
+    file = side.home / f"{side.label}_optimized.onnx"
     entries = target.session_options.get("config_entries")
     options: dict[str, Json] = {
         **target.session_options,
@@ -42,7 +42,7 @@ def survivors(side: Side) -> Collection[str] | None:
         "optimized_model_filepath": str(file),
         "config_entries": {
             **(entries if isinstance(entries, dict) else {}),
-            "session.optimized_model_external_initializers_file_name": "optimized.bin",
+            "session.optimized_model_external_initializers_file_name": f"{file.stem}.bin",
             "session.optimized_model_external_initializers_min_size_in_bytes": "1024",
         },
     }

@@ -70,6 +70,13 @@ def link(request: dict[str, Any]) -> list[dict[str, Any]]:
     return records
 
 
+def fill(request: dict[str, Any]) -> list[dict[str, Any]]:
+    """Write more than the disk holds, and leave it there."""
+    with open(os.path.join(request["folder"], "fill"), "wb") as stream:  # noqa: PTH118, PTH123
+        stream.write(bytes(2**20))
+    return fine(request)
+
+
 def memory(request: dict[str, Any]) -> list[dict[str, Any]]:
     """Take more memory than there is."""
     return [{"name": str(len(bytearray(2**32))), "kind": "absent"} for _ in request]
@@ -102,7 +109,7 @@ def flood(request: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 DEEDS: dict[str, Callable[[dict[str, Any]], list[dict[str, Any]]]] = {
-    deed.__name__: deed for deed in (fine, look, link, memory, hang, segv, leave, flood)
+    deed.__name__: deed for deed in (fine, look, link, fill, memory, hang, segv, leave, flood)
 }
 MODEL = ""
 

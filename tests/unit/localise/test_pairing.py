@@ -1,5 +1,7 @@
 """Pairs by structure: models renamed, reordered and edited in one place."""
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
@@ -7,6 +9,8 @@ from onnx import TensorProto, helper
 
 from ci_parity.localise.graph import FlatGraph
 from ci_parity.localise.pairing import How, pair_graphs
+from ci_parity.localise.pairing.attributes import telling
+from ci_parity.localise.pairing.match import compatible
 from tests.support.rewritten import inferred, renamed, tensors
 from tests.unit.localise.networks import (
     chain,
@@ -214,12 +218,31 @@ def test_two_possible_partners_are_none() -> None:
     assert pairing.unpaired == ("a", "b")
 
 
-def test_known_shapes_refute_a_pair() -> None:
-    """A tensor of another rank holds something else, wherever it stands."""
-    edited = chain(["Relu", "Flatten", "Relu"], ["a", "b", "y"])
-    whole = chain(["Relu", "Neg", "Relu"], ["a", "b", "y"])
-    pairing = pair(whole, renamed(edited)[0])
-    assert "b" in pairing.unpaired
+@pytest.mark.parametrize(
+    ("kind", "shape", "expected"),
+    [
+        (TensorProto.FLOAT, [1, "n", 8], True), (TensorProto.FLOAT, ["m", "n", 8], True),
+        (TensorProto.FLOAT16, [1, 4, 8], True), (TensorProto.FLOAT, None, True),
+        (TensorProto.FLOAT, [1, 4], False), (TensorProto.FLOAT, [1, 4, 9], False),
+        (TensorProto.INT64, [1, 4, 8], False),
+    ],
+)  # fmt: skip
+def test_known_types_refute_a_pair(
+    kind: int, shape: list[int | str] | None, *, expected: bool
+) -> None:
+    """Other ranks, sizes and sorts of element do; what is not known does not."""
+    whole = helper.make_tensor_type_proto(TensorProto.FLOAT, [1, "k", 8])
+    assert compatible(whole, helper.make_tensor_type_proto(kind, shape)) is expected
+    assert compatible(None, whole)
+
+
+def test_attributes_at_their_defaults_say_nothing() -> None:
+    """A kernel's shape is that of its weight; that of a pool is nowhere else."""
+    plain: dict[str, Any] = {"auto_pad": "NOTSET", "group": 1, "dilations": [1, 1], "pads": [0] * 4}
+    conv = helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3], **plain)
+    assert [*telling(conv)] == []
+    pool = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3, 3], strides=[2, 2])
+    assert {one.name for one in telling(pool)} == {"kernel_shape", "strides"}
 
 
 def test_what_cannot_be_read_is_unpaired_and_no_crash() -> None:

@@ -70,6 +70,30 @@ def test_numbers_out_of_step_in_a_chain_of_one_operator_pair_nothing_wrongly() -
     assert pairing.pairs == {**{str(i): str(i + 1) for i in range(8)}, "y": "y"}
 
 
+def test_numbers_out_of_step_do_not_tell_twins_apart() -> None:
+    """The number of one branch is now that of the other, of which nothing else is known."""
+
+    def model() -> onnx.ModelProto:
+        made = network()
+        maker(made, "right_gate").op_type = "Relu"
+        nodes = sorted(made.graph.node, key=lambda one: one.output[0] in {"left", "right"})
+        first = [one for one in nodes if one.output[0] in {"stem", "stem_norm", "stem_relu"}]
+        rest = [one for one in made.graph.node if one not in first and one not in nodes[-2:]]
+        del made.graph.node[:]
+        made.graph.node.extend([*first, *nodes[-2:], *rest])
+        return made
+
+    whole, edited = model(), model()
+    for name in ("w_left", "w_right"):
+        set_weight(edited, name, weight(edited, name) * 1.5)
+    insert_after(edited, "stem", [node("Neg", ["stem"], "new")])
+    ours, theirs = numbered(whole), numbered(edited)
+    assert ours["right"] == theirs["left"]
+    pairing = pair(whole, edited)
+    assert pairing.pairs.get(ours["right"], theirs["right"]) == theirs["right"]
+    assert pairing.pairs.get(ours["left"], theirs["left"]) == theirs["left"]
+
+
 def test_a_name_tells_apart_what_structure_cannot() -> None:
     """Two branches whose weights all changed, in a model whose names agree elsewhere."""
     edited = network()

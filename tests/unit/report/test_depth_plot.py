@@ -122,12 +122,12 @@ def test_every_series_stays_within_the_page(noises: list[float | None]) -> None:
     assert len(drawn_points) == len(noises)
 
 
-@pytest.mark.parametrize("position", range(5))
+@pytest.mark.parametrize("position", range(9))
 @pytest.mark.parametrize("name", ["n" * 10_000, "名" * 10_000])
 def test_long_names_are_shortened_to_fit(name: str, position: int) -> None:
     """Wherever the tensor stands, its label lies on the page."""
     points = [
-        depth_point(at, 9.0, guilty=at == position, tensor=name, op_type=name) for at in range(5)
+        depth_point(at, 9.0, guilty=at == position, tensor=name, op_type=name) for at in range(9)
     ]
     picture = drawn(*points, target=name, sentence=name)
     for text in picture.iter(f"{SVG}text"):

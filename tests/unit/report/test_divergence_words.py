@@ -9,6 +9,7 @@ from ci_parity.report.divergence_words import (
     facts,
     first_divergence,
     operator,
+    other_nodes,
     plot_file,
     reproduction,
     shown_points,
@@ -53,6 +54,13 @@ def test_operators_have_their_domain() -> None:
     assert operator(NodeName(name="a", op_type="Gelu", domain="com.microsoft")) == (
         "com.microsoft.Gelu"
     )
+
+
+def test_nodes_that_both_models_have_are_shown_once() -> None:
+    """Only what the candidate calls otherwise is worth a table."""
+    other = (NodeName(name="fused", op_type="FusedGemm"),)
+    assert other_nodes(divergence(candidate_nodes=other)) == other
+    assert other_nodes(divergence(candidate_nodes=divergence().nodes)) == ()
 
 
 def test_files_are_named_where_there_are_any() -> None:

@@ -124,7 +124,7 @@ def poisoned_divergence(payload: str) -> Divergence:
     point = depth_point(3, 4e12, tensor=payload, op_type=payload, guilty=True)
     return divergence(
         target=payload, variant=payload, boundary=payload, case=payload, sentence=payload,
-        nodes=(node,) * 20, candidate_nodes=(node,) * 20, optimizers=(payload,) * 20,
+        nodes=(node,) * 20, candidate_nodes=(node,) * 19, optimizers=(payload,) * 20,
         local=(output(subject=about, dtype=payload),) * 20, unpaired=(payload,),
         depth=(point,) * 20, reproduction=payload or "x",
     )  # fmt: skip

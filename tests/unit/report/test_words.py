@@ -233,9 +233,10 @@ def test_what_broke_on_its_own_comes_before_what_inherits() -> None:
     assert [f.id for f in failures(verdict)] == ["first", "inherited", "open"]
 
 
-def test_a_cause_is_no_warning() -> None:
-    """It is said where the failures are."""
-    advice = finding("attribution", advisory=True)
+@pytest.mark.parametrize("kind", ["attribution", "divergence"])
+def test_a_cause_is_no_warning(kind: str) -> None:
+    """Nor is where it begins; both are said where the failures are."""
+    advice = finding(kind, advisory=True)
     assert warnings(passed(findings=(advice,))) == []
 
 

@@ -137,6 +137,13 @@ def command(repository: UserRepository) -> None:
     repository.git("branch", "--force", "main", "HEAD")
 
 
+def image(repository: UserRepository) -> None:
+    """Run in a container, at the base too: git does not know what a tag stands for."""
+    repository.replace("ci-parity.yml", '"current"', "'image:runtime:latest'")
+    repository.commit("image")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
 def command_text(repository: UserRepository) -> None:
     """Write the command as text, at the base too."""
     repository.replace("ci-parity.yml", '"current"', """'command:["python","run.py"]'""")
@@ -180,7 +187,7 @@ def escape(repository: UserRepository) -> None:
     "edit",
     [
         weight, staged, committed, fixture, new_case, ignored_model, config, log, converter,
-        command, command_text, optimizer, submodule, link, external, nonsense, escape,
+        command, command_text, image, optimizer, submodule, link, external, nonsense, escape,
     ],
 )  # fmt: skip
 def test_whatever_is_not_certain_leaves_it_to_the_full_path(

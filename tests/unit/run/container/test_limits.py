@@ -26,6 +26,8 @@ def test_a_container_may_do_next_to_nothing() -> None:
     assert limits["ReadonlyRootfs"] is True
     assert limits["Init"] is True
     assert limits["PidsLimit"] == 4096
+    assert limits["LogConfig"]["Type"] == "none"
+    assert limits["Ulimits"] == [{"Name": "core", "Soft": 0, "Hard": 0}]
     assert limits["Memory"] == limits["MemorySwap"] == 14 * 2**30
     assert "DeviceRequests" not in limits or not limits["DeviceRequests"]
 

@@ -31,6 +31,9 @@ class World:
         again: what is wrong in the candidate's second run.
         names: the candidate's names of tensors, where they differ.
         refusal: how the candidate failed, where it brought nothing.
+        limit: how far off an output may be.
+        target: the candidate's.
+        exchange: where tensors are written to, None for nowhere.
     """
 
     folder: Path
@@ -42,6 +45,7 @@ class World:
     refusal: RunStatus | None = None
     limit: float = LIMIT
     target: Target | None = None
+    exchange: Path | None = None
 
     def handover(self) -> Handover:
         """Return what asks both systems."""
@@ -53,10 +57,15 @@ class World:
                 case={name: tensor(name, "x") for name in own.inputs},
             )
             for label, own, names, bench in (
-                ("b", graph, {}, SimulatedBench(values, self.baseline_trouble)),
+                (
+                    "b", graph, {},
+                    SimulatedBench(values, self.baseline_trouble, folder=self.exchange),
+                ),
                 (
                     "c", FlatGraph(renamed(self.model, self.names)), self.names,
-                    SimulatedBench(values, self.trouble, self.again, self.target),
+                    SimulatedBench(
+                        values, self.trouble, self.again, self.target, self.exchange
+                    ),
                 ),
             )
         )  # fmt: skip
