@@ -9,6 +9,7 @@ from ci_parity.base.progress import SilentProgress
 from ci_parity.config import load
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.stages import inputs_for_diff
+from ci_parity.stages.boundary_floors import floors_of
 from ci_parity.stages.judge import judge
 from ci_parity.stages.localising.boundary import BoundarySearch
 from ci_parity.stages.noise import Calibrator
@@ -32,6 +33,8 @@ def search(folder: Path, *, explain: bool) -> dict[str, object]:
     judged, inputs = pickle.loads(kept.read_bytes())  # noqa: S301 - written a moment ago, by us
     with tempfile.TemporaryDirectory() as scratch, progress.step("", 0) as step:
         calibrator = Calibrator(inputs, Path(scratch) / "noise", cache=folder, progress=progress)
+        # As in a diff, where the boundary was judged by them.
+        floors_of(judged.boundary, calibrator)
         start = time.perf_counter()
         found = BoundarySearch(
             judged=judged, inputs=inputs, policy=policy, calibrator=calibrator,

@@ -53,7 +53,7 @@ class CaseComparison:
 
 def compare_outputs(
     subject: Subject, baseline: Side, candidate: Side, policy: Policy,
-    floors: NoiseFloors | None = None,
+    floors: NoiseFloors | None = None, limits: Limits | None = None,
 ) -> CaseComparison:  # fmt: skip
     """Compare every output that either side produced; absence is a finding.
 
@@ -63,8 +63,9 @@ def compare_outputs(
         candidate: its outputs on the side to judge.
         policy: how to judge.
         floors: the noise floors of the boundary, where they were measured.
+        limits: those that another comparison with this baseline has worked out.
     """
-    limits = Limits(policy=policy, floors=floors)
+    limits = limits or Limits(policy=policy, floors=floors)
     left = {record.name: record for record in baseline.outputs}
     right = {record.name: record for record in candidate.outputs}
     findings = list(_structure(subject, list(left), list(right), stored=baseline.stored))

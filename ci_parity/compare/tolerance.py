@@ -10,7 +10,7 @@ the ladder stands in, on the rung of the effective compute precision, and the ru
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -169,13 +169,14 @@ class Calibrated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Finds the tolerance of each output of a boundary; `floors` where noise was measured."""
+    """Finds the tolerance of each output of one baseline; `floors` where noise was measured."""
 
     policy: Policy
     floors: NoiseFloors | None = None
+    known: dict[tuple[str, str], Tolerated] = field(default_factory=dict)
 
     def of(self, case: str, output: str, path: str, baseline: "Array") -> Tolerated:
-        """Return the tolerance of one array.
+        """Return the tolerance of one array, worked out once.
 
         Args:
             case: the case's name.
@@ -183,6 +184,11 @@ class Limits:
             path: the array's path inside the output, the same for a tensor.
             baseline: the baseline's array.
         """
+        if (case, path) not in self.known:
+            self.known[case, path] = self._of(case, output, path, baseline)
+        return self.known[case, path]
+
+    def _of(self, case: str, output: str, path: str, baseline: "Array") -> Tolerated:
         dtype = element_type(baseline)
         explicit = self.policy.explicit_tolerance(output)
         if explicit is not None:

@@ -25,7 +25,7 @@ class Bracket:
 
 def narrow(
     cuts: Sequence[int], is_bad: Callable[[int], bool | None], more_time: Callable[[], bool],
-    look_ahead: Callable[[Sequence[int]], None] = lambda _: None,
+    look_ahead: Callable[[Sequence[int]], int | None] = lambda _: None,
 ) -> Bracket:  # fmt: skip
     """Find two neighbouring cuts of which the first is good and the second bad.
 
@@ -36,24 +36,25 @@ def narrow(
         cuts: ascending.
         is_bad: tries a cut; None where it cannot be tried.
         more_time: whether another one may be tried.
-        look_ahead: is told before each trial which cuts are left, the middle one being next.
+        look_ahead: is told before each trial which cuts are left, and may say which to try; else it
+            is the middle one.
     """
     open_ = list(cuts)
     good: int | None = None
     bad: int | None = None
     in_vain: list[int] = []
     while open_ and len(in_vain) < _PATIENCE and more_time():
-        middle = len(open_) // 2
+        hint = look_ahead(open_)
         # The middle of what is left after cuts in vain are taken out is their nearest neighbour.
-        cut = open_[middle]
-        look_ahead(open_)
+        at = len(open_) // 2 if hint is None else open_.index(hint)
+        cut = open_[at]
         found = is_bad(cut)
         if found is None:
-            in_vain.append(open_.pop(middle))
+            in_vain.append(open_.pop(at))
         elif found:
-            bad, open_ = cut, open_[:middle]
+            bad, open_ = cut, open_[:at]
         else:
-            good, open_ = cut, open_[middle + 1 :]
+            good, open_ = cut, open_[at + 1 :]
     low, high = -1 if good is None else good, cuts[-1] + 1 if bad is None and cuts else bad
     untried = [cut for cut in (*open_, *in_vain) if low < cut and (high is None or cut < high)]
     return Bracket(good=good, bad=bad, untried=tuple(sorted(untried)))

@@ -1,6 +1,6 @@
 """A bench whose systems are arithmetic: every node adds up what it reads, unless it is in trouble.
 
-It reads the models it is given as a real one would; tensors are numbers in memory. A node that goes
+It reads the models it is given as a real one would. A tensor is one number, twice. A node that goes
 wrong always changes the outputs: nothing is ever subtracted.
 """
 
@@ -66,23 +66,22 @@ class SimulatedBench(Bench):
     """Runs parts of graphs of sums.
 
     Args:
-        values: the numbers of the tensors, shared with the other side.
+        values: the numbers of the tensors by file, shared with the other side.
+        folder: where their files lie.
         trouble: what its system does wrong.
         again: what it does wrong in a second run of the same part; None where it repeats itself.
         target: the target of its job.
-        folder: where tensors are written to as well, None for nowhere.
     """
 
     def __init__(
-        self, values: Values, trouble: Trouble = sound, again: Trouble | None = None,
-        target: Target | None = None, folder: Path | None = None,
+        self, values: Values, folder: Path, trouble: Trouble = sound,
+        again: Trouble | None = None, target: Target | None = None,
     ) -> None:  # fmt: skip
         job = Job(
             launch=Launch(argv=(), label="simulated", environment=""), model=Path("m.onnx"),
             target=target or Target(name="cpu"), timeout_s=1, repeat=1 if again is None else 2,
         )  # fmt: skip
-        super().__init__(job, folder or Path(), Counter())
-        self.written = folder is not None
+        super().__init__(job, folder, Counter())
         self.values = values
         self.trouble = trouble
         self.again = again
@@ -117,7 +116,7 @@ class SimulatedBench(Bench):
         self, found: Mapping[str, float], outputs: Sequence[str], stem: str
     ) -> tuple[ValueRecord, ...]:
         self.values.update({f"{stem}_{name}": found[name] for name in outputs})
-        for name in outputs if self.written else ():
+        for name in outputs:
             data = np.full(2, found[name], np.float32).tobytes()
             (self.folder / f"{stem}_{name}").write_bytes(data)
         return tuple(tensor(name, f"{stem}_{name}") for name in outputs)

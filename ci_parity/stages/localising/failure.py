@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_parity.compare.outputs import Side, compare_outputs
+from ci_parity.compare.tolerance import Limits
 from ci_parity.config.model import Policy
 from ci_parity.records.finding import Finding, OutputComparison, Subject
 from ci_parity.records.noise import NoiseFloors
@@ -72,11 +73,12 @@ def judge_of(
     wanted = failure.outputs
     outputs = tuple(record for record in run.outputs if not wanted or record.name in wanted)
     expected = Side(outputs=outputs, folder=Path(boundary.baseline.folder))
+    limits = Limits(policy=policy, floors=floors)
 
     def judge(tensors: Tensors) -> Effect:
         records = tuple(tensors[record.name] for record in outputs)
         found = compare_outputs(
-            subject, expected, Side(outputs=records, folder=folder), policy, floors
+            subject, expected, Side(outputs=records, folder=folder), policy, limits=limits
         )
         worst = Outcome.worst([f.outcome for f in found.findings if not f.advisory])
         return Effect(bad=worst is Outcome.FAIL, used=_largest(found.outputs))

@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ci_parity.records.observation import RunStatus
-from ci_parity.records.values import ValueRecord
 from ci_parity.stages.localising.sides import Computed, Side, Tensors, same_value, size_bytes
 
 # Cuts whose tensors one run hands out: at first, and at most.
 _FIRST, _MOST = 3, 15
+# Fewer cuts are tried as fast as looked at.
+_WORTH_IT = 4
 _MAX_WORDS = 300
 
 
@@ -61,6 +62,7 @@ class Handover:
     effects: dict[tuple[Cut, Cut], Effect | None] = field(default_factory=dict)
     handed: dict[int, Tensors] = field(default_factory=dict)
     brought: dict[tuple[Cut, Cut], tuple[Tensors, ...]] = field(default_factory=dict)
+    own: dict[tuple[Cut, Cut], bool] = field(default_factory=dict)
     cut_bytes: int = 0
     obstacles: dict[str, None] = field(default_factory=dict)
 
@@ -75,17 +77,68 @@ class Handover:
             self.effects[start, end] = self._effect(start, end)
         return self.effects[start, end]
 
-    def look_ahead(self, start: Cut, cuts: Sequence[int]) -> None:
-        """Take the tensors of several cuts at once where the next one's are not known.
+    def look_ahead(self, start: Cut, cuts: Sequence[int]) -> int | None:
+        """Take the tensors of several cuts at once, and say which cut tells most.
 
-        Only for cuts that leave fusions as they are: several at once must do no more than one.
+        Where both sides are equal up to some cut, the first one at which they are not is the likely
+        one. Only for cuts that leave fusions as they are: several at once must do no more than one.
 
         Args:
             start: from where on the candidate computes.
-            cuts: those in question, the middle one next.
+            cuts: those in question, ascending.
         """
-        if self.refusal is not None or (start, cuts[len(cuts) // 2]) in self.brought:
-            return
+        if self.refusal is not None:
+            return None
+        known = [cut for cut in cuts if (start, cut) in self.brought]
+        if not known or (self._first_other(start, known) == known[0] and len(known) < len(cuts)):
+            self._take(start, cuts)
+            known = [cut for cut in cuts if (start, cut) in self.brought]
+        other = self._first_other(start, known)
+        if other is not None and other != known[0]:
+            return other
+        equal = [cut for cut in known if other is None or cut < other]
+        return equal[-1] if equal else None
+
+    def likely(self, start: Cut, cuts: Sequence[int]) -> int | None:
+        """Return the first of some cuts at which both sides differ, where they do not at all.
+
+        It only says where to look: all are observed at once, which takes fusions apart.
+        """
+        too_much = len(cuts) * max(self.cut_bytes, 1) > self.memory_bytes
+        if self.refusal is not None or len(cuts) < _WORTH_IT or too_much:
+            return None
+        given = self.given(start)
+        if given is None:
+            return None
+        wanted = tuple(dict.fromkeys(name for cut in cuts for name in self.wanted(cut)))
+        sides = [side.compute(given, wanted) for side in (self.baseline, self.candidate)]
+        if not all(side.ok for side in sides):
+            return None
+        own, other = (side.tensors for side in sides)
+        folder = self.baseline.bench.folder
+        equal = {name for name in wanted if same_value(own[name], other[name], folder)}
+        found = next((cut for cut in cuts if not equal.issuperset(self.wanted(cut))), None)
+        for record in (*own.values(), *other.values()):
+            if record not in given.values():
+                (folder / record.file).unlink(missing_ok=True)
+        return found
+
+    def is_own(self, start: Cut, cut: Cut) -> bool:
+        """Whether the candidate is known to bring the baseline's own tensors at a cut."""
+        return cut is not None and (start, cut) in self.brought and self._is_own(start, cut)
+
+    def _first_other(self, start: Cut, cuts: Sequence[int]) -> int | None:
+        """Return the first cut at which the candidate's tensors are not the baseline's own."""
+        return next((cut for cut in cuts if not self._is_own(start, cut)), None)
+
+    def _is_own(self, start: Cut, cut: int) -> bool:
+        if (start, cut) not in self.own:
+            runs, mine = self.brought[start, cut], self.handed.get(cut)
+            self.own[start, cut] = mine is not None and all(self._equal(mine, run) for run in runs)
+        return self.own[start, cut]
+
+    def _take(self, start: Cut, cuts: Sequence[int]) -> None:
+        """Let both sides hand out the tensors of cuts at even distances."""
         count = _FIRST if not self.cut_bytes else self.memory_bytes // self.cut_bytes
         chosen = _spread(cuts, min(max(count, 1), _MOST))
         given = self.given(start)
@@ -152,13 +205,13 @@ class Handover:
     def _finished(self, end: Cut, tensors: Tensors) -> Effect | None:
         """Judge what comes of tensors at a cut; those that are the baseline's own break nothing."""
         own = self.handed.get(end) if end is not None else None
-        if own is not None and all(self._equal(own[name], tensors[name]) for name in own):
+        if own is not None and self._equal(own, tensors):
             return Effect(bad=False, used=0.0)
         return self.finish(tensors)
 
-    def _equal(self, own: ValueRecord, other: ValueRecord) -> bool:
+    def _equal(self, own: Tensors, others: Tensors) -> bool:
         folder = self.baseline.bench.folder
-        return same_value(own, other, folder)
+        return all(same_value(own[name], others[name], folder) for name in own)
 
     def _refused(self, between: Computed) -> Effect | None:
         """Judge whether a part fails as the whole did: it dies, hangs, or returns an error."""

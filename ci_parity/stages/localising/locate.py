@@ -8,7 +8,7 @@
    nodes break the case only as they are optimized together; else each adds to what the others left.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ci_parity.localise.search import narrow
@@ -52,10 +52,14 @@ def locate(
     )  # fmt: skip
     # What comes before a good cut does not break the case: from there on parts are short.
     near = begin if coarse.good is None else coarse.good
-    origin = near if handover.breaks(near, coarse.bad) else begin
+    exact = near == begin or handover.is_own(begin, near)
+    origin = near if exact or handover.breaks(near, coarse.bad) else begin
+    inside = _within(behind, near, coarse.bad)
+    likely = handover.likely(origin, inside) if more_time() else None
     fine = narrow(
-        _within(behind, near, coarse.bad), lambda cut: handover.breaks(origin, cut), more_time
-    )
+        inside, lambda cut: handover.breaks(origin, cut), more_time,
+        lambda left: _beside(left, likely),
+    )  # fmt: skip
     before = near if fine.good is None else fine.good
     end = coarse.bad if fine.bad is None else fine.bad
     if _within(behind, before, end):
@@ -63,6 +67,15 @@ def locate(
     if handover.breaks(before, end):
         return Stretch(start=before, end=end, conclusion=Conclusion.HERE)
     return _longer(handover, _within(behind, origin, end), origin, end, more_time)
+
+
+def _beside(left: Sequence[int], likely: int | None) -> int | None:
+    """Return the likely cut, then the one before it; None once both are tried."""
+    if likely is None or not left:
+        return None
+    if likely in left:
+        return likely
+    return left[-1] if left[-1] < likely else None
 
 
 def _longer(

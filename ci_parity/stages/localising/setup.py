@@ -1,5 +1,6 @@
 """Both systems of a failed boundary made ready: warm, their models taken apart, tensors paired."""
 
+import filecmp
 import shutil
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -8,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.base.progress import Step
-from ci_parity.detect.identity import model_digest
 from ci_parity.localise.graph import FlatGraph
 from ci_parity.localise.pairing import pair_graphs
 from ci_parity.records.observation import InputSet
@@ -72,7 +73,7 @@ def set_up(
     _copy(case, Path(inputs.folder), exchange)
     benches = [stack.enter_context(Bench(job, exchange, step)) for job in jobs]
     homes = [folder / "baseline"]
-    if model_digest(jobs[0].model) != model_digest(jobs[1].model):
+    if not _same_model(*(job.model for job in jobs)):
         homes.append(folder / "candidate")
     with ThreadPoolExecutor() as pool:
         models = [job.model for job in jobs]
@@ -118,6 +119,18 @@ def _graph(flat: "Flattened", outputs: Sequence[str], case: Iterable[ValueRecord
         del flat.model.graph.output[:]
         flat.model.graph.output.extend(ports)
     return FlatGraph(flat.model, [record.name for record in case])
+
+
+def _same_model(left: Path, right: Path) -> bool:
+    """Whether two models are the same bytes, external data included."""
+    if left.resolve() == right.resolve():
+        return True
+    try:
+        names = [file.relative_to(left.parent) for file in artifact_digest_files(left)[1:]]
+        pairs = [(left, right), *((left.parent / n, right.parent / n) for n in names)]
+        return all(filecmp.cmp(*pair, shallow=False) for pair in pairs)
+    except OSError:
+        return False
 
 
 def _copy(records: Iterable[ValueRecord], source: Path, target: Path) -> None:

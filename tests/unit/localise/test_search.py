@@ -84,3 +84,17 @@ def test_badness_that_comes_and_goes_still_ends_in_a_good_and_a_bad_neighbour() 
     assert (found.bad if found.bad is not None else 16) - (
         -1 if found.good is None else found.good
     ) == 1
+
+
+def test_before_each_try_the_caller_hears_which_cuts_are_left() -> None:
+    """The middle one is next."""
+    heard: list[list[int]] = []
+    tried: list[int] = []
+
+    def is_bad(cut: int) -> bool:
+        tried.append(cut)
+        return cut >= 4
+
+    narrow(range(9), is_bad, always, lambda left: heard.append(list(left)))
+    assert heard == [[0, 1, 2, 3, 4, 5, 6, 7, 8], [0, 1, 2, 3], [3]]
+    assert tried == [left[len(left) // 2] for left in heard]

@@ -48,11 +48,8 @@ def depth(
 
 
 def handover(folder: Path, length: int, trouble: Trouble) -> Handover:
-    """Return two systems over a chain, whose tensors are files."""
-    exchange = folder / "exchange"
-    exchange.mkdir()
-    world = World(folder=folder, model=chain(length), trouble=trouble, exchange=exchange)
-    return world.handover()
+    """Return two systems over a chain."""
+    return World(folder=folder, model=chain(length), trouble=trouble).handover()
 
 
 def test_every_tensor_of_a_short_graph_is_shown_in_order(tmp_path: Path) -> None:
@@ -80,10 +77,8 @@ def test_of_a_long_graph_tensors_at_even_distances_are_shown(tmp_path: Path) -> 
 
 def test_what_is_only_handed_past_the_fault_is_not_guilty(tmp_path: Path) -> None:
     """A tensor made before it and read behind it."""
-    exchange = tmp_path / "exchange"
-    exchange.mkdir()
     model = model_of(["Sum: x -> a", "Sum: a -> b", "Sum: b -> c", "Sum: a, c -> y"])
-    world = World(folder=tmp_path, model=model, trouble=wrong("b"), exchange=exchange)
+    world = World(folder=tmp_path, model=model, trouble=wrong("b"))
     points = depth(world.handover(), 1)
     assert [(point.tensor, point.guilty) for point in points if point.guilty] == [("b", True)]
 
@@ -91,12 +86,10 @@ def test_what_is_only_handed_past_the_fault_is_not_guilty(tmp_path: Path) -> Non
 @pytest.mark.parametrize("count", [POINTS - 2, POINTS - 1, POINTS, POINTS + 1])
 def test_a_graph_of_many_outputs_is_shown_too(count: int, tmp_path: Path) -> None:
     """All its outputs are."""
-    exchange = tmp_path / "exchange"
-    exchange.mkdir()
     nodes = [f"Sum: {f't{at - 1}' if at else 'x'} -> t{at}" for at in range(200)]
     nodes += [f"Sum: t199 -> y{at}" for at in range(count)]
     model = model_of(nodes, outputs=[f"y{at}" for at in range(count)])
-    world = World(folder=tmp_path, model=model, trouble=wrong("t1"), exchange=exchange)
+    world = World(folder=tmp_path, model=model, trouble=wrong("t1"))
     names = {point.tensor for point in depth(world.handover(), 1)}
     assert {f"y{at}" for at in range(count)} <= names
     assert "t1" in names
@@ -116,7 +109,7 @@ def test_no_more_tensors_are_held_than_fit_the_memory(tmp_path: Path) -> None:
     assert before is not None
     assert len(depth(asked, 2, memory_bytes=48)) == 20
     assert sizes == [4, 3, 3, 3, 3, 3, 1]
-    left = {file.name for file in (tmp_path / "exchange").iterdir()}
+    left = {file.name for file in asked.candidate.bench.folder.iterdir()}
     assert left == {before["t1"].file}
 
 

@@ -171,3 +171,88 @@ def test_where_the_candidate_refuses_the_baseline_need_not_finish(tmp_path: Path
     asked.effect(None, 3)
     assert isinstance(asked.baseline.bench, SimulatedBench)
     assert (asked.baseline.bench.runs, asked.candidate.bench.runs) == (0, 1)
+
+
+def long_chain(folder: Path, trouble: Trouble, memory_bytes: int = 1 << 20) -> Handover:
+    """Return what asks two systems over a chain of forty nodes, with memory for some tensors."""
+    asked = World(folder=folder, model=chain(40), trouble=trouble).handover()
+    asked.memory_bytes = memory_bytes
+    return asked
+
+
+def runs(asked: Handover) -> tuple[int, int]:
+    """Return how often the two sides were run."""
+    return asked.baseline.bench.runs, asked.candidate.bench.runs
+
+
+def test_looking_ahead_spares_runs(tmp_path: Path) -> None:
+    """Three cuts in one run of each side; the baseline finishes where they differ."""
+    asked = long_chain(tmp_path, wrong("t20"))
+    asked.look_ahead(None, range(39))
+    assert runs(asked) == (1, 1)
+    seen = [cut for cut in range(39) if (None, cut) in asked.brought]
+    assert len(seen) == 3
+    assert 19 in seen
+    assert [asked.breaks(None, cut) for cut in seen] == [cut >= 20 for cut in seen]
+    assert runs(asked) == (1 + sum(cut >= 20 for cut in seen), 1)
+
+
+def test_tensors_that_are_the_baselines_own_break_nothing(tmp_path: Path) -> None:
+    """The outputs need not be computed to know that."""
+    asked = long_chain(tmp_path, wrong("t20"))
+    asked.given(10)
+    assert asked.effect(None, 10) == Effect(bad=False, used=0.0)
+    assert runs(asked) == (1, 1)
+
+
+def test_what_is_known_is_not_looked_for_again(tmp_path: Path) -> None:
+    """Nor is anything where the candidate refuses."""
+    asked = long_chain(tmp_path, wrong("t20"))
+    asked.look_ahead(None, range(39))
+    asked.look_ahead(None, range(39))
+    assert runs(asked) == (1, 1)
+    refusing = handover(tmp_path, failing(ERROR), refusal=ERROR)
+    refusing.look_ahead(None, range(4))
+    assert runs(refusing) == (0, 0)
+
+
+@pytest.mark.parametrize(("memory_bytes", "count"), [(1 << 20, 15), (16 * 5, 5), (1, 1)])
+def test_as_many_cuts_are_looked_at_as_fit_the_memory(
+    memory_bytes: int, count: int, tmp_path: Path
+) -> None:
+    """By the size of those before; fifteen at most and one at least."""
+    asked = long_chain(tmp_path, wrong("t20"), memory_bytes)
+    asked.look_ahead(None, range(30, 39))
+    before = len(asked.brought)
+    asked.look_ahead(None, range(30))
+    assert len(asked.brought) - before == count
+
+
+def test_looking_ahead_from_a_cut_starts_with_the_baselines_tensors(tmp_path: Path) -> None:
+    """A fault before that cut does not show."""
+    asked = long_chain(tmp_path, wrong("t5", "t20"))
+    asked.look_ahead(10, range(11, 39))
+    found = {cut: asked.breaks(10, cut) for start, cut in asked.brought if start == 10}
+    assert found == {cut: (cut or 0) >= 20 for cut in found}
+    assert len(set(found.values())) == 2
+
+
+def test_every_run_of_a_system_that_differs_is_looked_at(tmp_path: Path) -> None:
+    """The worst counts."""
+    world = World(folder=tmp_path, model=chain(5), trouble=wrong(), again=wrong("t1"))
+    asked = world.handover()
+    asked.look_ahead(None, range(4))
+    assert [asked.breaks(None, cut) for cut in range(4)] == [False, True, True, True]
+
+
+def test_where_several_cuts_cannot_be_had_each_is_asked_for_alone(tmp_path: Path) -> None:
+    """One that fails does not take its neighbours along."""
+
+    def trouble(part: Part) -> dict[str, float]:
+        if "t3" in part.outputs:
+            raise RefusedError(ERROR, "no such output")
+        return {"t2": 1.0}
+
+    asked = handover(tmp_path, trouble)
+    asked.look_ahead(None, range(4))
+    assert [asked.breaks(None, cut) for cut in range(4)] == [False, False, True, None]

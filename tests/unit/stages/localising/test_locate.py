@@ -128,12 +128,23 @@ def test_of_two_faults_one_is_named_exactly(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [2, 3, 5, 9])
 def test_nodes_that_err_only_together_are_named_exactly(length: int, tmp_path: Path) -> None:
-    """Wherever the group stands, and whether or not its tensors are known to be gone."""
+    """Wherever the group stands in the graph."""
+    for at in range(13 - length):
+        group = tuple(f"t{at + number}" for number in range(length))
+        world = World(folder=tmp_path, model=chain(13), trouble=fused(*group))
+        assert found(world, gone=group[:-1]) == (FUSED, group)
+
+
+@pytest.mark.parametrize("length", [2, 3, 5, 9])
+def test_a_group_is_held_where_fusions_are_not_known(length: int, tmp_path: Path) -> None:
+    """Cuts that take it apart hide it; it lies in what is named all the same."""
     for at in range(13 - length):
         group = [f"t{at + number}" for number in range(length)]
         world = World(folder=tmp_path, model=chain(13), trouble=fused(*group))
-        assert found(world) == (FUSED, tuple(group))
-        assert found(world, gone=group[:-1]) == (FUSED, tuple(group))
+        conclusion, named = found(world)
+        assert conclusion is FUSED
+        assert set(group) <= set(named)
+        assert named[0] == group[0]
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -185,15 +196,15 @@ def test_when_time_is_up_what_is_known_holds_the_fault(trials: int, tmp_path: Pa
         assert len(named) <= max(1, 41 >> min(trials, 6)) + 1
 
 
-@pytest.mark.parametrize("trials", range(14))
+@pytest.mark.parametrize("trials", range(22))
 def test_when_time_is_up_no_group_is_made_up(trials: int, tmp_path: Path) -> None:
     """The node behind which it shows is held; a conclusion is drawn from a whole search alone."""
     group = tuple(f"t{at}" for at in range(9, 20))
     world = World(folder=tmp_path, model=chain(40), trouble=fused(*group))
-    conclusion, named = found(world, turns(trials))
+    conclusion, named = found(world, turns(trials), gone=group[:-1])
     assert group[-1] in named
-    assert conclusion is (FUSED if named == group else BRACKET)
-    assert trials < 13 or conclusion is FUSED
+    assert conclusion is BRACKET or (conclusion, named) == (FUSED, group)
+    assert trials < 20 or conclusion is FUSED
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -229,7 +240,7 @@ def test_what_cannot_be_tried_never_makes_a_group_up(seed: int, tmp_path: Path) 
     assert group[-1] in named
     assert conclusion is BRACKET or (conclusion, named) == (AMPLIFIED, group)
     world = World(folder=tmp_path, model=chain(18), trouble=unable(fused(*group), hidden))
-    conclusion, named = found(world)
+    conclusion, named = found(world, gone=group[:-1])
     assert group[-1] in named
     assert conclusion is BRACKET or (conclusion, named) == (FUSED, group)
 

@@ -21,7 +21,7 @@ def noise(folder: Path, *nodes: str) -> Noise:
     model = model_of(nodes)
     (home / PREPARED).write_bytes(model.SerializeToString())
     side = Side(
-        label="b", graph=FlatGraph(model), home=home, bench=SimulatedBench({}), case={}
+        label="b", graph=FlatGraph(model), home=home, bench=SimulatedBench({}, folder), case={}
     )  # fmt: skip
     return Noise(side=side, precision=Precision.FLOAT32, folder=folder / "noise")
 

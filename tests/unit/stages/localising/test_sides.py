@@ -32,8 +32,15 @@ class Forgetful(SimulatedBench):
 
 def side(folder: Path, trouble: Trouble = sound, again: Trouble | None = None) -> Side:
     """Return a side that runs the model on x = 2, z = 10."""
-    bench = SimulatedBench({"x.bin": 2.0, "z.bin": 10.0}, trouble, again)
+    bench = SimulatedBench({"x.bin": 2.0, "z.bin": 10.0}, exchange(folder), trouble, again)
     return side_on(bench, folder)
+
+
+def exchange(folder: Path) -> Path:
+    """Make the folder of tensors."""
+    place = folder / "exchange"
+    place.mkdir()
+    return place
 
 
 def side_on(bench: SimulatedBench, folder: Path, model: onnx.ModelProto = MODEL) -> Side:
@@ -75,7 +82,9 @@ def test_a_side_translates_names(tmp_path: Path) -> None:
         seen.append(part)
         return {}
 
-    bench = SimulatedBench({"x.bin": 2.0, "z.bin": 10.0, "elsewhere": 5.0}, note)
+    bench = SimulatedBench(
+        {"x.bin": 2.0, "z.bin": 10.0, "elsewhere": 5.0}, exchange(tmp_path), note
+    )
     names = {"a": "conv", "b": "relu"}
     own = side_on(bench, tmp_path, renamed(MODEL, names))
     own.names = names
@@ -109,7 +118,7 @@ def test_a_failed_run_says_how_it_failed(tmp_path: Path) -> None:
 
 def test_an_answer_with_other_names_is_no_result(tmp_path: Path) -> None:
     """A tensor that was not brought is never taken for one that was."""
-    own = side_on(Forgetful({"x.bin": 2.0, "z.bin": 10.0}), tmp_path)
+    own = side_on(Forgetful({"x.bin": 2.0, "z.bin": 10.0}, exchange(tmp_path)), tmp_path)
     found = own.compute({}, ["y", "a"])
     assert found.status is RunStatus.PROTOCOL
     assert "['a', 'y']" in found.message
@@ -140,7 +149,7 @@ def test_models_of_parts_are_not_left_behind(tmp_path: Path) -> None:
     own.compute({}, ["y"])
     own.case = {}
     own.compute({}, ["y"])
-    assert list(tmp_path.iterdir()) == []
+    assert [file.name for file in tmp_path.iterdir()] == ["exchange"]
 
 
 def test_session_options_reach_the_bench(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ class Optimizing(SimulatedBench):
     """Writes what it makes of a graph, as onnxruntime does; `content` is written where given."""
 
     def __init__(self, target: Target, content: bytes | None = None, message: str = "") -> None:
-        super().__init__({}, target=target)
+        super().__init__({}, Path(), target=target)
         self.content = FUSED.SerializeToString() if content is None else content
         self.message = message
         self.asked: list[Mapping[str, Any]] = []

@@ -1,6 +1,7 @@
 """Two simulated systems over one graph, and random graphs for them."""
 
 import random
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,7 +34,6 @@ class World:
         refusal: how the candidate failed, where it brought nothing.
         limit: how far off an output may be.
         target: the candidate's.
-        exchange: where tensors are written to, None for nowhere.
     """
 
     folder: Path
@@ -45,10 +45,10 @@ class World:
     refusal: RunStatus | None = None
     limit: float = LIMIT
     target: Target | None = None
-    exchange: Path | None = None
 
     def handover(self) -> Handover:
-        """Return what asks both systems."""
+        """Return what asks both systems, in a new folder."""
+        exchange = Path(tempfile.mkdtemp(dir=self.folder))
         graph = FlatGraph(self.model)
         values: Values = {"x": 1.0}
         baseline, candidate = (
@@ -59,13 +59,11 @@ class World:
             for label, own, names, bench in (
                 (
                     "b", graph, {},
-                    SimulatedBench(values, self.baseline_trouble, folder=self.exchange),
+                    SimulatedBench(values, exchange, self.baseline_trouble),
                 ),
                 (
                     "c", FlatGraph(renamed(self.model, self.names)), self.names,
-                    SimulatedBench(
-                        values, self.trouble, self.again, self.target, self.exchange
-                    ),
+                    SimulatedBench(values, exchange, self.trouble, self.again, self.target),
                 ),
             )
         )  # fmt: skip
