@@ -59,7 +59,8 @@ class Divergence:
     """Where one failed boundary begins to fail, on one case.
 
     `nodes` are the baseline's nodes, `candidate_nodes` those of the candidate's model where that is
-    another one. `used` is the part of its limit that the worst output uses on account of these
+    another one; `constant` says that they compute a constant, and what reads it is not at fault.
+    `used` is the part of its limit that the worst output uses on account of these
     nodes alone, `whole` the part it used in the failed run; None where no number says. `local`
     compares the tensors behind the nodes, both sides given the baseline's inputs. `optimizers` are
     the runtime's optimizations without which it does not happen. `further` says that more is wrong
@@ -75,6 +76,7 @@ class Divergence:
     sentence: str
     nodes: tuple[NodeName, ...] = ()
     candidate_nodes: tuple[NodeName, ...] = ()
+    constant: bool = False
     used: float | None = None
     whole: float | None = None
     local: tuple[OutputComparison, ...] = ()

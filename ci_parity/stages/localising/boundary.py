@@ -18,10 +18,11 @@ from ci_parity.records.observation import InputSet, RunStatus
 from ci_parity.stages.boundaries import Judged
 from ci_parity.stages.boundary_floors import Floors, floors_of
 from ci_parity.stages.judge import compare_boundary
+from ci_parity.stages.localising.constants import are_to_blame, constants_of
 from ci_parity.stages.localising.depth import depth_of
 from ci_parity.stages.localising.failure import Failure, judge_of, worst_failure
 from ci_parity.stages.localising.figures import local_figures
-from ci_parity.stages.localising.handover import Cut, Handover
+from ci_parity.stages.localising.handover import Handover, fails_as_it_is
 from ci_parity.stages.localising.locate import Stretch, locate
 from ci_parity.stages.localising.noise import Noise
 from ci_parity.stages.localising.optimizers import optimizers_of
@@ -31,6 +32,10 @@ from ci_parity.stages.localising.sides import Side
 from ci_parity.stages.localising.stand_in import with_stand_in
 from ci_parity.stages.localising.words import sentence
 
+_HIDDEN = (
+    "the candidate fails on the model as it is, and not as it was taken apart for the search: with "
+    "control flow flattened and the outputs that agree left out"
+)
 _STOOD_IN = "{} stood in for the stored references, with which it agrees"
 
 
@@ -105,12 +110,18 @@ class BoundarySearch:
         if whole is None:
             return self._open(failure.case, "; ".join(handover.obstacles))
         if not whole.bad:
-            return self._said(self._divergence(failure.case, Conclusion.NOT_REPRODUCIBLE))
+            return self._vanished(handover, failure)
         stretch = locate(handover, sides.cuts, sides.kept, more_time)
         found = self._named(sides, handover, stretch, failure)
         if self.explain:
             found = self._explained(found, sides, handover, stretch, more_time)
         return self._said(found)
+
+    def _vanished(self, handover: Handover, failure: Failure) -> Divergence:
+        """Tell a failure that does not repeat itself from one that taking the model apart hides."""
+        if fails_as_it_is(handover, self.judged.boundary.candidate_job.model):
+            return self._open(failure.case, _HIDDEN)
+        return self._said(self._divergence(failure.case, Conclusion.NOT_REPRODUCIBLE))
 
     def _named(
         self, sides: Sides, handover: Handover, stretch: Stretch, failure: Failure
@@ -118,19 +129,19 @@ class BoundarySearch:
         """Return the nodes of a stretch, and what they do to the outputs."""
         effect = handover.effects.get((stretch.start, stretch.end))
         further = stretch.end is not None and handover.breaks(stretch.end, None)
-        found = replace(
+        constants = constants_of(handover, stretch)
+        blamed = are_to_blame(handover, stretch, constants) and constants
+        return replace(
             self._divergence(failure.case, stretch.conclusion),
-            nodes=_nodes(sides.baseline, sides.baseline.graph, stretch, handover, sides.origin),
+            nodes=_nodes(sides.baseline, handover, stretch, blamed or (), sides.origin),
+            candidate_nodes=() if sides.one_model else _nodes(
+                sides.candidate, handover, stretch, blamed or (), sides.candidate_origin
+            ),
+            constant=bool(blamed),
             used=effect.used if effect is not None and effect.bad else None,
             whole=failure.used, further=bool(further), unpaired=sides.unpaired,
             tried=sides.baseline.bench.runs + sides.candidate.bench.runs,
         )  # fmt: skip
-        if sides.one_model:
-            return found
-        nodes = _nodes(
-            sides.candidate, sides.baseline.graph, stretch, handover, sides.candidate_origin
-        )
-        return replace(found, candidate_nodes=nodes)
 
     def _explained(
         self, found: Divergence, sides: Sides, handover: Handover, stretch: Stretch,
@@ -184,17 +195,18 @@ class BoundarySearch:
 
 
 def _nodes(
-    side: Side, baseline: FlatGraph, stretch: Stretch, handover: Handover,
+    side: Side, handover: Handover, stretch: Stretch, constants: tuple[str, ...],
     origin: Mapping[str, str],
 ) -> tuple[NodeName, ...]:  # fmt: skip
-    """Return the nodes of a side that compute anything between the cuts of a stretch."""
-
-    def tensors(cut: Cut) -> list[str]:
-        return [side.name(name) for name in (baseline.live(cut) if cut is not None else ())]
-
+    """Return the nodes of a side that compute constants, else those of a stretch that tell."""
     graph = side.graph
+    if constants:
+        positions = graph.between((), [side.name(name) for name in constants])
+        return tuple(_name(graph, at, origin) for at in positions)
+    live = handover.baseline.graph.live
+    before = live(stretch.start) if stretch.start is not None else ()
     wanted = [side.name(name) for name in handover.wanted(stretch.end)]
-    positions = graph.between(tensors(stretch.start), wanted)
+    positions = graph.between([side.name(name) for name in before], wanted)
     return tuple(_name(graph, at, origin) for at in positions if _tells(graph, at))
 
 

@@ -10,7 +10,8 @@ there.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from ci_parity.records.observation import RunStatus
 from ci_parity.stages.localising.sides import Computed, Side, Tensors, same_value, size_bytes
@@ -230,6 +231,19 @@ class Handover:
     def _note(self, obstacle: str) -> None:
         if obstacle:
             self.obstacles.setdefault(obstacle[:_MAX_WORDS])
+
+
+def fails_as_it_is(handover: Handover, model: Path) -> bool:
+    """Whether the candidate still fails on the original model, run once more."""
+    side = handover.candidate
+    outputs = [side.name(name) for name in handover.outputs]
+    run = side.bench.run(model, list(side.case.values()), outputs, "whole")
+    if handover.refusal is not None or run.status is not RunStatus.OK:
+        return handover.refusal is not None and run.status is not RunStatus.OK
+    found = {record.name: record for record in run.outputs}
+    names = dict(zip(handover.outputs, outputs, strict=True))
+    tensors = {name: replace(found[own], name=name) for name, own in names.items()}
+    return handover.judge(tensors).bad
 
 
 def _spread(cuts: Sequence[int], count: int) -> list[int]:

@@ -20,6 +20,8 @@ def sentence(found: Divergence) -> str:
         case Conclusion.HERE:
             start = f"{nodes} {_goes(found.nodes)} wrong"
             how = "given the baseline's own tensors; nothing before does"
+            if found.constant:
+                how = "computed from weights alone; given the baseline's constant, the case passes"
         case Conclusion.FUSED:
             start = f"{nodes} go wrong only as they are optimized together"
             how = "observed one by one they agree"

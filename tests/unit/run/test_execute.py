@@ -148,6 +148,7 @@ def test_the_worker_is_told_what_the_target_says(tmp_path: Path) -> None:
     said = (tmp_path / "exchange" / "loaded").read_text("utf-8")
     assert f'"model": "{(Path.cwd() / "models" / "m.onnx")}"' in said
     assert '"session_options": {"intra_op_num_threads": 1}' in said
+    assert '"release"' not in said
     assert '"provider": "CPUExecutionProvider", "provider_options": {}' in said
     assert '"input_names": ["x"], "output_names": ["b", "a"]' in said
 
