@@ -66,7 +66,7 @@ def locate(
         return Stretch(start=before, end=end, conclusion=Conclusion.BRACKET, lone=False)
     if handover.breaks(before, end):
         return Stretch(start=before, end=end, conclusion=Conclusion.HERE)
-    return _longer(handover, _within(behind, origin, end), origin, end, more_time)
+    return _longer(handover, _within(behind, begin, end), begin, end, more_time)
 
 
 def _beside(left: Sequence[int], likely: int | None) -> int | None:

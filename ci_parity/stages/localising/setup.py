@@ -100,16 +100,23 @@ def _paired(baseline: FlatGraph, candidate: FlatGraph) -> tuple[Mapping[str, str
 
 
 def _kept(baseline: Side, candidate: Side) -> Collection[str] | None:
-    """Return the baseline's tensors that both systems still have once they have optimized."""
-    with ThreadPoolExecutor() as pool:
-        own, other = pool.map(survivors, (baseline, candidate))
-    names = candidate.names
-    sets = [] if own is None else [set(own)]
-    if names or other is not None:
-        theirs = names or baseline.graph.makers
-        left = {n for n in theirs if other is None or candidate.name(n) in other}
-        sets.append(left)
-    return set.intersection(*sets) if sets else None
+    """Return the baseline's tensors that both systems still have once they have optimized.
+
+    Two systems of one kind fuse alike: there the candidate is asked alone.
+    """
+    names = candidate.names or baseline.graph.makers
+    left = survivors(candidate)
+    kept = {name for name in names if left is None or candidate.name(name) in left}
+    own = None if _fuse_alike(baseline.bench.job, candidate.bench.job) else survivors(baseline)
+    if left is None and own is None and not candidate.names:
+        return None
+    return kept if own is None else kept & set(own)
+
+
+def _fuse_alike(baseline: Job, candidate: Job) -> bool:
+    left, right = baseline.target, candidate.target
+    same = (left.provider, left.options) == (right.provider, right.options)
+    return same and baseline.launch == candidate.launch
 
 
 def _graph(flat: "Flattened", outputs: Sequence[str], case: Iterable[ValueRecord]) -> FlatGraph:
