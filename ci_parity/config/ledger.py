@@ -2,9 +2,9 @@
 
 Between a config that is valid under the schema and the policy guard. An entry names what it allows
 by a key: one of the policy (`tolerance`, `outputs.probs`, `latency.max_regression`, `contract`,
-`files` for labels, alphabets and judges), or something that may be missing (`case:NAME`,
-`reference:CASE/OUTPUT`, `target:NAME`, `variant:NAME`, `fixtures` for all cases, `base` for a
-baseline that cannot be read). Nothing is judged here.
+`placement.TARGET`, `files` for labels, alphabets and judges), or something that may be missing
+(`case:NAME`, `reference:CASE/OUTPUT`, `target:NAME`, `variant:NAME`, `fixtures` for all cases,
+`base` for a baseline that cannot be read). Nothing is judged here.
 """
 
 import difflib
@@ -18,7 +18,7 @@ from ci_parity.base.errors import ConfigError
 SOON_DAYS = 14
 _KINDS = ("case", "reference", "target", "variant")
 _WHOLE = ("fixtures", "base")
-_OPEN = frozenset({"outputs", "decisions", "inputs", "sizes", "opset", "files"})
+_OPEN = frozenset({"outputs", "decisions", "inputs", "sizes", "opset", "files", "placement"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _check_key(key: str, schema: Mapping[str, Any], place: str) -> None:
     if colon and kind in _KINDS and name:
         return
     definitions = schema["$defs"]
-    contract = {"contract": {"$ref": "#/$defs/contract"}, "files": {}}
+    contract = {"contract": {"$ref": "#/$defs/contract"}, "files": {}, "placement": {}}
     known = {**definitions["policy"]["properties"], **contract}
     del known["ledger"]
     first, *others = key.split(".")

@@ -9,6 +9,7 @@ import json
 import logging
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
@@ -25,6 +26,7 @@ from ci_parity.config.model import (
     LatencyPolicy,
     Localise,
     Optimization,
+    PlacementPolicy,
     Policy,
     Release,
     SelfChecks,
@@ -70,6 +72,8 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         ConfigError: when it names a variant that it does not define or leaves its root folder.
     """
     full = _with_defaults(value, schema())
+    placement = {name: raw["placement"] for name, raw in full["targets"].items()}
+    placement = {name: raw for name, raw in placement.items() if raw}
     deployment = Deployment(
         name=full["deployment"],
         root=root,
@@ -77,8 +81,13 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         variants=tuple(_variant(name, raw, root) for name, raw in full["variants"].items()),
         targets=tuple(target(name, raw) for name, raw in full["targets"].items()),
         fixtures=_inside(root, full["fixtures"], "$.fixtures"),
-        policy=policy(full["policy"], root),
-        policy_json=_policy_json(full["policy"], full.get("contract")),
+        policy=replace(
+            policy(full["policy"], root),
+            placement={name: _placement(raw) for name, raw in placement.items()},
+        ),
+        policy_json=_policy_json(
+            full["policy"], {"contract": full.get("contract"), "placement": placement}
+        ),
         release=Release(**full["release"]),
         localise=Localise(**full["localise"]),
         source=_source(full["source"], root) if "source" in full else None,
@@ -140,13 +149,23 @@ def localise(value: Mapping[str, Any]) -> Localise:
     return Localise(**_fragment("localise", value, "localise"))
 
 
-def _policy_json(policy: Mapping[str, Any], contract: Mapping[str, Any] | None) -> str:
+def _policy_json(policy: Mapping[str, Any], more: Mapping[str, Mapping[str, Any] | None]) -> str:
     """Return what is judged by as canonical JSON: whoever loosens a contract loosens the policy.
 
-    The ledger says who allows what; nothing is judged by it.
+    `more` are such parts of the config outside the policy; empty ones are left out. The ledger says
+    who allows what; nothing is judged by it.
     """
     judged = {key: part for key, part in policy.items() if key != "ledger"}
-    return canonical_bytes({**judged, "contract": contract} if contract else judged).decode()
+    return canonical_bytes({**judged, **{k: part for k, part in more.items() if part}}).decode()
+
+
+def _placement(raw: Mapping[str, Any]) -> PlacementPolicy:
+    share = raw.get("min_share")
+    return PlacementPolicy(
+        cpu_allowed=tuple(raw["cpu_allowed"]) if "cpu_allowed" in raw else None,
+        min_share=float(share.rstrip("%")) / 100 if share is not None else None,
+        max_memcpy=raw.get("max_memcpy"),
+    )
 
 
 def _self_checks(raw: Mapping[str, Any]) -> SelfChecks:

@@ -79,6 +79,7 @@ class Target:
         return canonical_bytes(options).decode()
 
 
+PLAIN_CPU = frozenset({"CPUExecutionProvider", "CPU"})
 CALIBRATED = "calibrated"
 
 
@@ -117,8 +118,24 @@ class SelfChecks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementPolicy:
+    """What is asked of where a target's nodes run; None asks nothing.
+
+    `cpu_allowed` are the operators that may run elsewhere than on the provider, `min_share` is the
+    fraction of nodes that must run on it, `max_memcpy` how many copies to and from it there may be.
+    """
+
+    cpu_allowed: tuple[str, ...] | None = None
+    min_share: float | None = None
+    max_memcpy: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How a run is judged; a tolerance is explicit, or the word `calibrated` or `ladder`."""
+    """How a run is judged; a tolerance is explicit, or the word `calibrated` or `ladder`.
+
+    `placement` is by target; a target that asks nothing is not in it.
+    """
 
     tolerance: Tolerance | str
     outputs: Mapping[str, Tolerance | str]
@@ -128,6 +145,7 @@ class Policy:
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     self_checks: SelfChecks
     ledger: tuple[LedgerEntry, ...] = ()
+    placement: Mapping[str, PlacementPolicy] = field(default_factory=dict)
 
     def explicit_tolerance(self, output: str) -> Tolerance | None:
         """Return the numbers the policy names for an output, None where it gives a word."""

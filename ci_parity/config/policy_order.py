@@ -220,6 +220,18 @@ def _sizes(before: object, after: object) -> Order | None:
     return Order.LOOSER if new < old else Order.UNCLEAR
 
 
+def _allowed(before: object, after: object) -> Order | None:
+    """Names that are allowed: fewer of them are tighter, and without a list any is."""
+    if not isinstance(before, list) or not isinstance(after, list):
+        return _stated(before, after)
+    old, new = set(before), set(after)
+    if old == new:
+        return None
+    if new < old:
+        return Order.TIGHTER
+    return Order.LOOSER if old < new else Order.UNCLEAR
+
+
 def _expected_range(before: object, after: object) -> Order:
     """The range of an output: a narrower one is tighter; symbols cannot be compared."""
     if not isinstance(before, list) or not isinstance(after, list):
@@ -251,6 +263,8 @@ _MAPPINGS: Mapping[Path, Compare] = {
     ("decisions", "*"): _EMPTY,
     ("decisions", "*", "detections"): _detections,
     ("decisions", "*", "*"): _stated,
+    ("placement",): _EMPTY,
+    ("placement", "*"): _EMPTY,
     ("contract",): _EMPTY,
     ("contract", "opset"): _stated,
     ("contract", "inputs"): _stated,
@@ -288,6 +302,9 @@ _LEAVES: Mapping[Path, Compare] = {
     # Rows below the score are no detections; without one, every row is.
     ("decisions", "*", "detections", "score"): _ranked(lambda value: -value, absent=math.inf),
     ("decisions", "*", "text", "max_edit_distance"): _LESS,
+    ("placement", "*", "cpu_allowed"): _allowed,
+    ("placement", "*", "min_share"): _ranked(lambda text: float(text.rstrip("%")), absent=0.0),
+    ("placement", "*", "max_memcpy"): _ranked(lambda value: -value, absent=-math.inf),
     # How long a judge may take is no limit on what it judges.
     ("decisions", "*", "judge", "timeout_s"): _nothing,
     # A domain that is not named may not be used at all.

@@ -14,6 +14,7 @@ from ci_parity.config.model import (
     Contract,
     Deployment,
     LatencyPolicy,
+    PlacementPolicy,
     Policy,
     SelfChecks,
     Tolerance,
@@ -24,7 +25,7 @@ Group = TypeVar("Group", LatencyPolicy, SelfChecks)
 _KNOWN = frozenset(
     {
         "tolerance", "outputs", "repeat", "timeout_s", "latency", "decisions", "self_checks",
-        "contract", "files",
+        "contract", "files", "placement",
     }
 )  # fmt: skip
 
@@ -34,8 +35,8 @@ def guarded(
 ) -> tuple[Policy, Contract]:
     """Return policy and contract with the baseline's value for every key in `loosened`.
 
-    A decision is taken whole, and so is a contract: its parts mean something together. Where a key
-    is loosened that is not known here, everything is the baseline's.
+    A decision is taken whole, and so are a contract and the placement of a target: their parts mean
+    something together. Where a key is loosened that is not known here, all is the baseline's.
     """
     paths = [change.path for change in loosened]
     if any(path[0] not in _KNOWN for path in paths):
@@ -56,6 +57,7 @@ def guarded(
             own.policy.self_checks, base.policy.self_checks, groups.get("self_checks", set())
         ),
         decisions=_chosen(own, base, groups),
+        placement=_placement(own.policy, base.policy, groups.get("placement", set())),
     )
     return policy, base.contract if "contract" in groups else own.contract
 
@@ -64,6 +66,13 @@ def _tolerances(own: Policy, base: Policy, from_base: set[str]) -> dict[str, Tol
     """Return the tolerance of every output that either side names, each as its side has it."""
     sides = {name: base if name in from_base else own for name in (*base.outputs, *own.outputs)}
     return {name: side.outputs.get(name, side.tolerance) for name, side in sides.items()}
+
+
+def _placement(own: Policy, base: Policy, from_base: set[str]) -> dict[str, PlacementPolicy]:
+    """Return what is asked of each target that either side asks anything of, whole."""
+    names = (*base.placement, *own.placement)
+    sides = {name: base if name in from_base else own for name in names}
+    return {name: side.placement[name] for name, side in sides.items() if name in side.placement}
 
 
 def _chosen(

@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 
+from ci_parity.records.placement import Placement
 from ci_parity.records.values import ValueRecord
 
 
@@ -71,7 +72,8 @@ class Observation:
     """One system (a model on a runtime, or the stored references) over a fixture set.
 
     `label` names it to a reader; `folder` holds the files of `cases`. `load` is OK for references.
-    `providers_requested` is empty where no provider was asked for.
+    `providers_requested` is empty where no provider was asked for; `placement` is None where nobody
+    asked for it.
     """
 
     label: str
@@ -84,3 +86,4 @@ class Observation:
     providers_used: tuple[str, ...] = ()
     cases: tuple[CaseRun, ...] = ()
     warnings: tuple[str, ...] = ()
+    placement: Placement | None = None

@@ -7,6 +7,7 @@ from ci_parity.records.divergence import Divergence
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.placement import SystemPlacement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,3 +64,4 @@ class Verdict:
     tool_version: str
     attributions: tuple[Attribution, ...] = ()
     divergences: tuple[Divergence, ...] = ()
+    placements: tuple[SystemPlacement, ...] = ()

@@ -15,6 +15,7 @@ from ci_parity.records.codec import to_json
 from ci_parity.records.divergence import Conclusion, DepthPoint, Divergence, NodeName
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
+from ci_parity.records.placement import SystemPlacement
 from ci_parity.records.plan import Leg
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.divergence_words import first_divergence
@@ -98,6 +99,7 @@ def _common(verdict: Verdict) -> dict[str, Json]:
         "outputs": [_output(output) for output in verdict.outputs],
         "attributions": [_attribution(found) for found in verdict.attributions],
         "divergences": [_divergence(found) for found in verdict.divergences],
+        "placements": [_placement(system) for system in verdict.placements],
         "inputs": {"source": verdict.inputs_source, "count": verdict.inputs_count},
         "environment": to_json(verdict.environment),
         "reproduce": list(verdict.reproduce),
@@ -231,6 +233,30 @@ def _depth_point(point: DepthPoint) -> Json:
         "rms_noise": _number(point.rms_noise),
         "guilty": point.guilty,
     }
+
+
+def _placement(system: SystemPlacement) -> Json:
+    placed = system.placement
+    return {
+        "target": system.target,
+        "variant": system.variant,
+        "requested": system.requested,
+        "providers": list(system.providers),
+        "method": placed.method.value,
+        "why_not": placed.why_not,
+        "nodes": placed.count if placed.known else None,
+        "nodes_requested": placed.on(system.requested) if placed.known else None,
+        "memcpy": placed.memcpy,
+        "operators": [
+            {"provider": one.provider, "op_type": one.op_type, "count": one.count,
+             "names": list(one.names)}
+            for one in placed.operators
+        ],
+        "warnings": [
+            {"kind": one.kind.value, "text": one.text, "count": one.count}
+            for one in system.warnings
+        ],
+    }  # fmt: skip
 
 
 def _latency(timing: LatencyComparison) -> Json:

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from ci_parity.base.escape import code, prose
 from ci_parity.records.finding import Finding, OutputComparison
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.placement import SystemPlacement
 from ci_parity.records.verdict import Row, Verdict
 from ci_parity.report.markdown_divergence import evidence, first_line
 from ci_parity.report.markup import folded, table
+from ci_parity.report.placement_words import placement_line
 from ci_parity.report.words import (
     ICONS,
     decisions,
@@ -179,8 +181,31 @@ def _details(verdict: Verdict) -> Iterator[str]:
         ]  # fmt: skip
         heads = ("target", "variant", "case", "baseline p50", "candidate p50", "change", "sessions")
         yield folded("Latency", table(heads, rows))
+    yield from _placements(verdict.placements)
     if verdict.outputs:
         yield folded(f"All comparisons ({len(verdict.outputs)})", _outputs(verdict.outputs))
+
+
+def _placements(systems: Sequence[SystemPlacement]) -> Iterator[str]:
+    """Yield where each system ran, then what its runtime printed."""
+    if systems:
+        lines = [
+            (code(s.target), code(s.variant), code(s.requested),
+             ", ".join(code(name) for name in s.providers), prose(placement_line(s)))
+            for s in systems
+        ]  # fmt: skip
+        heads = ("target", "variant", "asked for", "in use", "nodes")
+        yield folded("Placement", table(heads, lines))
+    said = [(s, one) for s in systems for one in s.warnings]
+    if said:
+        rows = [
+            (one.kind.value, code(s.target), code(s.variant), str(one.count), prose(one.text))
+            for s, one in said[:_SHOWN_FAILURES]
+        ]
+        more = len(said) - len(rows)
+        rest = f"\n\n… and {more} more in the JSON report." if more > 0 else ""
+        heads = ("kind", "target", "variant", "times", "text")
+        yield folded(f"Runtime messages ({len(said)})", table(heads, rows) + rest)
 
 
 def _outputs(outputs: Sequence[OutputComparison]) -> str:

@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from ci_parity.base.escape import visible
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.placement import Method
 from ci_parity.records.verdict import Verdict
+from ci_parity.report.placement_words import counts, placement_line
 from ci_parity.report.text_divergence import divergence_lines
 from ci_parity.report.words import (
     failures,
@@ -69,6 +71,7 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     for timing in verdict.latency:
         p50 = f"p50 {timing.baseline_p50_ms:.4g} to {timing.candidate_p50_ms:.4g} ms"
         yield "  " + visible(f"{latency_words(timing)}, {p50}, {timing.subject.case}", 300)
+    yield from _placements(verdict)
     for command in verdict.reproduce:
         if command:
             yield f"  reproduce: {visible(command, 1000)}"
@@ -86,6 +89,16 @@ def _rows(verdict: Verdict) -> Iterator[str]:
         mark = "same" if was_skipped(row) else _MARKS[row.outcome]
         inherits = f"; inherits from {row.inherits}" if row.inherits else ""
         yield "  " + visible(f"{mark} {where}: {cases}{worst}{inherits}", 400)
+
+
+def _placements(verdict: Verdict) -> Iterator[str]:
+    """Yield a line for each system that had more than the CPU, or whose runtime warned."""
+    for system in verdict.placements:
+        words = [] if system.placement.method is Method.CPU else [placement_line(system)]
+        words += [f"its runtime printed {counts(system.warnings)}"] if system.warnings else []
+        where = " / ".join(part for part in (system.target, system.variant) if part)
+        if words:
+            yield "  " + visible(f"ran {where}: {'; '.join(words)}", 400)
 
 
 def _changes(changes: ChangeSet) -> Iterator[str]:

@@ -22,9 +22,11 @@ from ci_parity.records.observation import (
     RunStatus,
     RuntimeInfo,
 )
+from ci_parity.records.placement import Placement
 from ci_parity.records.values import ValueRecord
 from ci_parity.run.container.files import Files
 from ci_parity.run.container.start import start as start_container
+from ci_parity.run.placement import measure, on_plain_cpu
 from ci_parity.run.protocol import Worker, WorkerError, WorkerProcess
 from ci_parity.run.runtime import Launch
 
@@ -65,12 +67,18 @@ class _Record:
     providers: tuple[str, ...] = ()
     cases: list[CaseRun] = field(default_factory=list)
     warnings: dict[str, None] = field(default_factory=dict)
+    placement: Placement | None = None
     lost: int = 0
     spent: int = 0
 
 
-def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation:
-    """Run every case of `inputs`; outputs go to files in `folder`."""
+def observe(
+    job: Job, inputs: InputSet, folder: Path, step: Step, *, placed: bool = False
+) -> Observation:
+    """Run every case of `inputs`; outputs go to files in `folder`.
+
+    With `placed`, the last worker is asked where the nodes ran, once it has run all others.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     record = _Record()
     waiting = list(inputs.cases)
@@ -80,6 +88,8 @@ def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation
             load = _load(worker, job, record)
             if load[0] is RunStatus.OK:
                 _run_cases(worker, job, inputs, waiting, folder, record, step)
+                if placed and not waiting:
+                    record.placement = _placement(worker, job, inputs, folder, record)
             record.warnings.update(dict.fromkeys(worker.warnings()))
         if record.spent >= _PATIENCE:
             message = f"given up after {record.lost} workers died or hung"
@@ -99,6 +109,7 @@ def observe(job: Job, inputs: InputSet, folder: Path, step: Step) -> Observation
         providers_used=record.providers,
         cases=tuple(record.cases),
         warnings=tuple(record.warnings),
+        placement=record.placement,
     )
 
 
@@ -134,17 +145,8 @@ def load(worker: Worker, job: Job, *, release: bool = False) -> tuple[RuntimeInf
     if hello.get("protocol") != PROTOCOL:
         message = f"the worker speaks protocol {hello.get('protocol')!r}, not {PROTOCOL}"
         raise WorkerError(RunStatus.PROTOCOL, message, alive=True)
-    loaded = worker.request(
-        "load",
-        timeout_s=job.timeout_s,
-        model=job.model.resolve(),
-        provider=job.target.provider,
-        provider_options=dict(job.target.provider_options),
-        session_options=dict(job.target.session_options),
-        input_names=job.ports.inputs,
-        output_names=job.ports.outputs,
-        **({"release": True} if release else {}),
-    )
+    more = {"release": True} if release else {}
+    loaded = worker.request("load", timeout_s=job.timeout_s, **_request(job), **more)
     info = RuntimeInfo(
         name=_text(hello, "runtime"),
         version=_text(hello, "version"),
@@ -155,6 +157,18 @@ def load(worker: Worker, job: Job, *, release: bool = False) -> tuple[RuntimeInf
         verbs=_texts(hello.get("verbs")),
     )
     return info, _texts(loaded.get("providers"))
+
+
+def _request(job: Job) -> dict[str, object]:
+    """Return what a worker is told of a model that it is to load."""
+    return {
+        "model": job.model.resolve(),
+        "provider": job.target.provider,
+        "provider_options": dict(job.target.provider_options),
+        "session_options": dict(job.target.session_options),
+        "input_names": job.ports.inputs,
+        "output_names": job.ports.outputs,
+    }
 
 
 def _load(worker: Worker, job: Job, record: _Record) -> tuple[RunStatus, str]:
@@ -191,6 +205,20 @@ def _run_cases(
         step.advance()
         if not alive:
             return
+
+
+def _placement(
+    worker: Worker, job: Job, inputs: InputSet, folder: Path, record: _Record
+) -> Placement:
+    """Ask where the nodes ran, by the first case that did."""
+    trivial = on_plain_cpu(job.target.provider, record.providers)
+    if trivial is not None:
+        return trivial
+    ran = {run.case for run in record.cases if run.status is RunStatus.OK}
+    case = next((case for case in inputs.cases if case.case in ran), None)
+    verbs = record.info.verbs if record.info else ()
+    timeout_s = 2 * job.timeout_s
+    return measure(worker, verbs, _request(job), case, inputs.folder, folder, timeout_s)
 
 
 def run_case(

@@ -5,12 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_parity import __version__
+from ci_parity.compare.placement import placement_of
+from ci_parity.compare.runtime_warnings import classed
 from ci_parity.config.model import Deployment
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.kept import KeptRun
 from ci_parity.records.model_facts import ModelFacts
 from ci_parity.records.observation import InputSet, Observation
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.placement import SystemPlacement
 from ci_parity.records.verdict import Environment, Row, Verdict
 from ci_parity.release.bundle import bundle_manifest, describe_file
 from ci_parity.stages.inheritance import first_broken
@@ -65,6 +68,7 @@ def judged(
         tool_version=__version__,
         attributions=judgement.attributions,
         divergences=judgement.divergences,
+        placements=tuple(_placement(run) for run in runs),
     )
 
 
@@ -107,6 +111,18 @@ def _summary(judgement: Judgement, outcome: Outcome) -> str:
             return f"{failed} of {len(binding)} checks failed{broken}"
         case Outcome.INCONCLUSIVE:
             return f"{max(unsettled, 1)} of {max(len(binding), 1)} checks could not be measured"
+
+
+def _placement(run: PairRun) -> SystemPlacement:
+    side = run.candidate
+    return SystemPlacement(
+        target=run.pair.target,
+        variant=run.pair.variant,
+        requested=next(iter(side.providers_requested), ""),
+        providers=side.providers_used,
+        placement=placement_of(side),
+        warnings=classed(side.warnings),
+    )
 
 
 def _systems(runs: Sequence[PairRun]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from functools import partial
 from ci_parity.compare.latency import compare_latency
 from ci_parity.compare.observations import compare_observations
 from ci_parity.compare.outputs import CaseComparison
+from ci_parity.compare.placement import judge_placement
 from ci_parity.config.model import Policy
 from ci_parity.records.attribution import Attribution
 from ci_parity.records.divergence import Divergence
@@ -69,7 +70,8 @@ def judge(runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = N
     2. What each inherits, as `inheritance` has it.
     3. What should have been compared and was not; a pair that was compared with nothing is
        inconclusive.
-    4. Latency, where candidate and baseline both ran.
+    4. Where the nodes of each candidate ran, by what its target asks for.
+    5. Latency, where candidate and baseline both ran.
     """
     compare = partial(compare_boundary, policy=policy, calibrator=calibrator)
     compared = [_judged(boundary, compare) for boundary in in_order(runs)]
@@ -80,10 +82,11 @@ def judge(runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = N
     for run in runs:
         findings.extend(_gaps(run))
         rows.extend(_unmeasured_row(run))
+        asked = policy.placement.get(run.pair.target)
+        pair = Subject(target=run.pair.target, variant=run.pair.variant)
+        findings.extend(judge_placement(pair, run.candidate, run.baseline, asked))
         if run.latency is not None:
-            subject = Subject(
-                target=run.pair.target, variant=run.pair.variant, case=run.latency.case
-            )
+            subject = replace(pair, case=run.latency.case)
             timing, finding = compare_latency(subject, run.latency, policy.latency)
             findings.append(finding)
             timings.extend([timing] if timing else [])

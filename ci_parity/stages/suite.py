@@ -200,7 +200,7 @@ class _Systems:
     def _observe(self, title: str, job: Job, inputs: InputSet) -> Observation:
         place = self.folder / f"system{sum(map(len, self.runs.values()))}"
         with self.progress.step(f"{title} on {job.launch.label}", len(inputs.cases)) as step:
-            return observe(job, inputs, place, step)
+            return observe(job, inputs, place, step, placed=True)
 
 
 def _title(pair: Pair) -> str:

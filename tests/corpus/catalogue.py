@@ -33,6 +33,7 @@ class Side:
     version: str
     options: Mapping[str, Any]
     tool: str
+    tool_options: Mapping[str, Any]
 
     @property
     def requirement(self) -> str:
@@ -59,15 +60,16 @@ class Side:
         """What it takes to run this side and the command does not have; empty if it has it all."""
         if self.runtime not in _PACKAGES:
             return f"runtime {self.runtime} {self.version}: there is no worker for it"
-        if self.tool:
-            return f"{self.tool}, which transforms the model: diff runs no conversion tools"
         unknown = sorted(self.options.keys() - _OPTIONS)
         return f"options {', '.join(unknown)}: diff has no flag for them" if unknown else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One case: two sides, what was expected of the pair, and the kinds of check that saw it."""
+    """One case: two sides, what was expected of the pair, and the kinds of check that saw it.
+
+    `guilty` are the nodes at fault, the most precise answer first; empty where it is not known.
+    """
 
     name: str
     kind: str
@@ -75,6 +77,7 @@ class Case:
     baseline: Side
     candidate: Side
     detected_by: tuple[str, ...]
+    guilty: tuple[str, ...]
 
     @property
     def lacking(self) -> str:
@@ -94,6 +97,7 @@ def cases() -> Iterator[Case]:
     """Yield every case in the order of its name."""
     for path in sorted(CASES.glob("*/case.json")):
         raw = json.loads(path.read_text(encoding="utf-8"))
+        node = raw.get("bad_node") or {}
         yield Case(
             name=raw["id"],
             kind=raw["kind"],
@@ -101,6 +105,7 @@ def cases() -> Iterator[Case]:
             baseline=_side(raw["base"]),
             candidate=_side(raw["candidate"]),
             detected_by=tuple(raw["observed"]["detected_by"]),
+            guilty=(node["name"], *node.get("also", ())) if node else (),
         )
 
 
@@ -111,4 +116,5 @@ def _side(raw: Mapping[str, Any]) -> Side:
         version=raw["version"],
         options=raw["options"],
         tool=f"{tool['tool']} {tool['version']}" if tool else "",
+        tool_options=tool.get("options", {}),
     )

@@ -218,7 +218,8 @@ def test_a_fusion_that_loses_precision_is_named_as_a_group(tmp_path: Path) -> No
     if missing:
         pytest.skip(missing)
     model, inputs = case.build(tmp_path)
-    found = only(diff(tmp_path, *words_of(case, model), "--inputs", str(inputs)))
+    words = words_of(case, model, inputs)
+    found = only(diff(tmp_path, *words, "--inputs", str(inputs)))
     assert found["conclusion"] == "fused"
     assert nodes(found)[0] == "mean"
     assert set(nodes(found)) >= {"mean", "center", "square", "var", "eps_add", "sqrt", "norm"}

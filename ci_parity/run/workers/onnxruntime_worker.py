@@ -7,7 +7,9 @@ Runs on Python 3.8 and later, NumPy 1.21 and later, onnxruntime 1.16 and later.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import math
 import os
 import sys
@@ -27,12 +29,20 @@ NUMBERS = {
 }  # fmt: skip
 # onnxruntime's names for element types, where they are not NumPy's.
 ORT_NAMES = {"float": "float32", "double": "float64"}
+# Since 1.24, a session that was told to can say which provider each node was assigned to.
+ASSIGNMENT = "get_provider_graph_assignment_info"
+RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
+MEMCPY = ("MemcpyToHost", "MemcpyFromHost")
+KERNEL = "_kernel_time"
+# A model that loops has a kernel for every round.
+MAX_PROFILE_BYTES = 64 * 1024 * 1024
 
 
 class OnnxRuntime(wire.Runtime):
     """onnxruntime, whatever its distribution."""
 
     name = "onnxruntime"
+    more_verbs = ("placement",)
 
     def hello(self) -> dict[str, Any]:
         """Say which build this is and which providers are compiled in."""
@@ -45,17 +55,79 @@ class OnnxRuntime(wire.Runtime):
 
     def open(self, request: dict[str, Any]) -> wire.Model:
         """Create the session; its providers show one that was asked for and is missing."""
-        import onnxruntime as ort
+        return Session(created(request))
 
-        wanted = dict(request.get("session_options", {}))
-        disabled = wanted.pop("disabled_optimizers", None)
-        options = session_options(ort, wanted)
-        providers = [(request["provider"], request.get("provider_options", {}))]
-        session = ort.InferenceSession(
-            request["model"], options, providers=providers, disabled_optimizers=disabled
-        )
-        session.disable_fallback()
-        return Session(session)
+    def placement(self, request: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
+        """Say what each node was assigned to, else what ran each kernel; count copies by a run."""
+        session = created(request, os.path.join(request["folder"], "placement"))
+        kernels, why_not = profiled(session, feeds)
+        copies = None if why_not else sum(kernel[1] in MEMCPY for kernel in kernels)
+        assigned = getattr(session, ASSIGNMENT, None)
+        if assigned is not None:
+            method = "assignment"
+            parts = [(part.ep_name, part.get_nodes()) for part in assigned()]
+            nodes = [(name, node.op_type, node.name) for name, found in parts for node in found]
+        elif kernels:
+            method, nodes = "profile", [kernel for kernel in kernels if kernel[1] not in MEMCPY]
+        else:
+            raise RuntimeError(why_not or "the profile of a run has no kernel")
+        operators = wire.counted(nodes, request["provider"])
+        return {"method": method, "operators": operators, "memcpy": copies, "why_not": why_not}
+
+
+def created(request: dict[str, Any], profile: str = "") -> Any:
+    """Create the session that a request asks for, one that is profiled where a file is named."""
+    import onnxruntime as ort
+
+    wanted = dict(request.get("session_options", {}))
+    disabled = wanted.pop("disabled_optimizers", None)
+    options = session_options(ort, wanted)
+    if profile:
+        options.enable_profiling = True
+        options.profile_file_prefix = profile
+        if hasattr(ort.InferenceSession, ASSIGNMENT):
+            options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
+    providers = [(request["provider"], request.get("provider_options", {}))]
+    session = ort.InferenceSession(
+        request["model"], options, providers=providers, disabled_optimizers=disabled
+    )
+    session.disable_fallback()
+    return session
+
+
+def profiled(session: Any, feeds: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
+    """Run a profiled session once; return provider, operator and name of every kernel that ran.
+
+    Where that cannot be told, it is said why.
+    """
+    trouble = ""
+    try:
+        model = Session(session)
+        model.infer(model.prepare(feeds))
+    except Exception as error:
+        trouble = f"the run for the profile failed: {error}"
+    file = session.end_profiling()
+    try:
+        if trouble or os.path.getsize(file) > MAX_PROFILE_BYTES:
+            return [], trouble or "the profile of one run is larger than 64 MiB"
+        with open(file, encoding="utf-8") as stream:
+            return kernels_of(json.load(stream)), ""
+    except (OSError, ValueError) as error:
+        return [], f"the profile cannot be read: {error}"
+    finally:
+        with contextlib.suppress(OSError):
+            os.remove(file)
+
+
+def kernels_of(events: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return provider, operator and name of each kernel of a profile, however often it ran."""
+    found = {}
+    for event in events:
+        said, name = event.get("args", {}), event.get("name", "")
+        if event.get("cat") == "Node" and name.endswith(KERNEL) and said.get("provider"):
+            kernel = said["provider"], said.get("op_name", ""), name[: -len(KERNEL)]
+            found[(*kernel, said.get("node_index"))] = kernel
+    return list(found.values())
 
 
 class Session(wire.Model):

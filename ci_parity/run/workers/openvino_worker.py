@@ -29,6 +29,8 @@ ONNX_NAMES = {
 }  # fmt: skip
 VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
 PRECISION = "INFERENCE_PRECISION_HINT"
+# What a compiled model has besides operators.
+NO_OPERATORS = ("Input", "Output", "Const")
 # Freeing a model that has strings crashes the process: such models are kept to its end.
 KEPT: list[Any] = []
 
@@ -45,6 +47,7 @@ class OpenVino(wire.Runtime):
     """OpenVINO without onnxruntime around it."""
 
     name = "openvino"
+    more_verbs = ("placement",)
 
     def hello(self) -> dict[str, Any]:
         """Say which build this is and which devices it finds."""
@@ -56,6 +59,26 @@ class OpenVino(wire.Runtime):
 
     def open(self, request: dict[str, Any]) -> wire.Model:
         """Compile the model for a device."""
+        compiled, device = self.compiled(request)
+        return Compiled(compiled, request["provider"], device, request.get("output_names", []))
+
+    def placement(self, request: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
+        """Count the operators of a model that is compiled for one device, which runs them all."""
+        compiled, device = self.compiled(request)
+        used = devices_of(compiled)
+        if device in VIRTUAL or len(used) != 1:
+            raise ValueError(f"{device} does not say what runs on which of {', '.join(used)}")
+        on = request["provider"] if same_device(used[0], device) else used[0]
+        kinds = [
+            (str(node.get_rt_info()["layerType"].astype(str)), node.get_friendly_name())
+            for node in compiled.get_runtime_model().get_ops()
+        ]
+        nodes = [(on, kind, name) for kind, name in kinds if kind not in NO_OPERATORS]
+        operators = wire.counted(nodes, request["provider"])
+        return {"method": "device", "operators": operators, "memcpy": 0}
+
+    def compiled(self, request: dict[str, Any]) -> tuple[Any, str]:
+        """Return the model a request asks for, and the device it is compiled for."""
         core = imported().Core()
         options = wire.options_of(self.name, request, "intra_op_num_threads")
         device = "CPU" if request["provider"] == wire.CPU_PROVIDER else request["provider"]
@@ -65,8 +88,7 @@ class OpenVino(wire.Runtime):
             properties.setdefault(PRECISION, "f32")
         if options.get("intra_op_num_threads"):
             properties["INFERENCE_NUM_THREADS"] = options["intra_op_num_threads"]
-        compiled = core.compile_model(core.read_model(request["model"]), device, properties)
-        return Compiled(compiled, request["provider"], device, request.get("output_names", []))
+        return core.compile_model(core.read_model(request["model"]), device, properties), device
 
 
 class Compiled(wire.Model):
@@ -82,8 +104,8 @@ class Compiled(wire.Model):
             port(item, name)
             for item, name in zip(ordered, names or [any_name(item) for item in ordered])
         ]
-        used = [name.strip("()") for name in compiled.get_property("EXECUTION_DEVICES")]
-        asked = any(name.partition(".")[0] == device.partition(".")[0] for name in used)
+        used = devices_of(compiled)
+        asked = any(same_device(name, device) for name in used)
         self.providers = [provider, *used] if asked or device in VIRTUAL else used
         if any(entry["dtype"] == "string" for entry in (*self.inputs, *self.outputs)):
             KEPT.append((compiled, self.request))
@@ -103,6 +125,16 @@ class Compiled(wire.Model):
     def values(self, result: Any) -> list[Any]:
         """Return views of the outputs, which the next run overwrites."""
         return [array(self.request.get_output_tensor(index)) for index in self.positions]
+
+
+def devices_of(compiled: Any) -> list[str]:
+    """Return the devices that a compiled model runs on."""
+    return [name.strip("()") for name in compiled.get_property("EXECUTION_DEVICES")]
+
+
+def same_device(name: str, asked: str) -> bool:
+    """Whether a device is of the kind asked for; `GPU.0` is a `GPU`."""
+    return name.partition(".")[0] == asked.partition(".")[0]
 
 
 def positions(outputs: Any, names: list[str]) -> list[int]:

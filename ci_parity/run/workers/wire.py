@@ -18,6 +18,7 @@ from typing import IO, Any
 
 PROTOCOL = 1
 VERBS = ("hello", "load", "run", "time", "close")
+MAX_NAMES = 100
 CPU_PROVIDER = "CPUExecutionProvider"
 # ONNX element types that NumPy lacks, and the integer of the same width that carries their bits;
 # types narrower than a byte have one byte an element.
@@ -62,9 +63,10 @@ class Model:
 
 
 class Runtime:
-    """A runtime: who it is, and how it loads a model."""
+    """A runtime: who it is, how it loads a model, and which verbs it has beside those of all."""
 
     name: str
+    more_verbs: tuple[str, ...] = ()
 
     def hello(self) -> dict[str, Any]:
         """Return `version`, `build` and `providers`."""
@@ -72,6 +74,10 @@ class Runtime:
 
     def open(self, request: dict[str, Any]) -> Model:
         """Load a model as the request asks."""
+        raise NotImplementedError
+
+    def placement(self, request: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
+        """Load a model as the request asks; say where its nodes run, with `feeds` where need be."""
         raise NotImplementedError
 
 
@@ -88,7 +94,8 @@ class Worker:
 
         about = {
             "protocol": PROTOCOL, "runtime": self.runtime.name, "build": "",
-            "python": sys.version.split()[0], "numpy": numpy.__version__, "verbs": list(VERBS),
+            "python": sys.version.split()[0], "numpy": numpy.__version__,
+            "verbs": [*VERBS, *self.runtime.more_verbs],
         }  # fmt: skip
         return dict(about, **self.runtime.hello())
 
@@ -138,6 +145,11 @@ class Worker:
             samples.append(time.perf_counter_ns() - start)
         return {"samples_ns": samples}
 
+    def placement(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say where each node runs, of a model loaded for that alone; the one before is let go."""
+        self.model = None
+        return self.runtime.placement(request, feeds_of(request))
+
     def close(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer; the loop ends after it."""
         return {}
@@ -146,8 +158,12 @@ class Worker:
         """Return the model, and the inputs of a request as it takes them."""
         if self.model is None:
             raise RuntimeError("no model is loaded")
-        feeds = {r["name"]: read_value(r, request["input_folder"]) for r in request["inputs"]}
-        return self.model, self.model.prepare(feeds)
+        return self.model, self.model.prepare(feeds_of(request))
+
+
+def feeds_of(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a request by name."""
+    return {r["name"]: read_value(r, request["input_folder"]) for r in request["inputs"]}
 
 
 def read_value(record: dict[str, Any], folder: str) -> Any:
@@ -245,6 +261,21 @@ def content(records: list[dict[str, Any]], folder: str) -> list[Any]:
     return parts
 
 
+def counted(nodes: list[tuple[str, str, str]], requested: str) -> list[dict[str, Any]]:
+    """Count nodes, each a provider, an operator and a name, by provider and operator.
+
+    Of those that are not on the requested provider, the first names are kept.
+    """
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for provider, op_type, name in nodes:
+        empty = {"provider": provider, "op_type": op_type, "count": 0, "names": []}
+        entry = found.setdefault((provider, op_type), empty)
+        entry["count"] += 1
+        if name and provider != requested and len(entry["names"]) < MAX_NAMES:
+            entry["names"].append(name)
+    return list(found.values())
+
+
 def check_feeds(ports: list[dict[str, Any]], feeds: dict[str, Any]) -> None:
     """Refuse inputs that the model does not take, for runtimes that would cast, reuse or crash."""
     known = {port["name"]: port["dtype"] for port in ports}
@@ -294,7 +325,7 @@ def serve(runtime: Runtime) -> None:
         request = json.loads(line)
         verb = request.get("verb")
         try:
-            if verb not in VERBS:
+            if verb not in (*VERBS, *runtime.more_verbs):
                 raise ValueError(f"unknown verb {verb!r}")
             answer = dict(getattr(worker, verb)(request), ok=True)
         except Exception as error:

@@ -18,6 +18,7 @@ from ci_parity.records.observation import InputSet, RunStatus
 from ci_parity.stages.boundaries import Judged
 from ci_parity.stages.boundary_floors import Floors, floors_of
 from ci_parity.stages.judge import compare_boundary
+from ci_parity.stages.localising.by_values import paired_inside
 from ci_parity.stages.localising.constants import are_to_blame, constants_of
 from ci_parity.stages.localising.depth import depth_of
 from ci_parity.stages.localising.failure import Failure, judge_of, worst_failure
@@ -104,7 +105,7 @@ class BoundarySearch:
         handover = Handover(
             baseline=sides.baseline, candidate=sides.candidate, outputs=sides.outputs,
             judge=judge_of(boundary, failure, self.policy, self._floors(), exchange),
-            refusal=failure.refusal, memory_bytes=self.budget.memory_mib << 20,
+            refusal=failure.refusal, memory_bytes=self.budget.memory_mib << 20, loose=sides.loose,
         )  # fmt: skip
         whole = handover.effect(None, None)
         if whole is None:
@@ -112,6 +113,7 @@ class BoundarySearch:
         if not whole.bad:
             return self._vanished(handover, failure)
         stretch = locate(handover, sides.cuts, sides.kept, more_time)
+        stretch = _closer(sides, handover, stretch, more_time)
         found = self._named(sides, handover, stretch, failure)
         if self.explain:
             found = self._explained(found, sides, handover, stretch, more_time)
@@ -131,12 +133,15 @@ class BoundarySearch:
         further = stretch.end is not None and handover.breaks(stretch.end, None)
         constants = constants_of(handover, stretch)
         blamed = are_to_blame(handover, stretch, constants) and constants
+        nodes = _nodes(sides.baseline, handover, stretch, blamed or (), sides.origin)
+        others = _nodes(sides.candidate, handover, stretch, blamed or (), sides.candidate_origin)
+        conclusion = stretch.conclusion
+        if not sides.one_model and len(nodes) > 1 and len(others) > 1:
+            # No cut in between is paired: that is no proof that they belong together.
+            conclusion = Conclusion.BRACKET
         return replace(
-            self._divergence(failure.case, stretch.conclusion),
-            nodes=_nodes(sides.baseline, handover, stretch, blamed or (), sides.origin),
-            candidate_nodes=() if sides.one_model else _nodes(
-                sides.candidate, handover, stretch, blamed or (), sides.candidate_origin
-            ),
+            self._divergence(failure.case, conclusion),
+            nodes=nodes, candidate_nodes=() if sides.one_model else others,
             constant=bool(blamed),
             used=effect.used if effect is not None and effect.bad else None,
             whole=failure.used, further=bool(further), unpaired=sides.unpaired,
@@ -194,6 +199,24 @@ class BoundarySearch:
         )  # fmt: skip
 
 
+def _closer(
+    sides: Sides, handover: Handover, stretch: Stretch, more_time: Callable[[], bool]
+) -> Stretch:
+    """Return a shorter stretch where tensors inside it can be paired by their values."""
+    if sides.pairing is None or not more_time():
+        return stretch
+    pairing = paired_inside(handover, stretch, sides.pairing)
+    if pairing is None:
+        return stretch
+    sides.pair(pairing)
+    # A tensor that has a partner now is handed over; what was tried without it counts no more.
+    if handover.loose != sides.loose:
+        handover.forget(sides.loose)
+    end = stretch.end
+    cuts = tuple(cut for cut in sides.cuts if end is None or cut <= end)
+    return locate(handover, cuts, sides.kept, more_time, stretch.start)
+
+
 def _nodes(
     side: Side, handover: Handover, stretch: Stretch, constants: tuple[str, ...],
     origin: Mapping[str, str],
@@ -203,8 +226,7 @@ def _nodes(
     if constants:
         positions = graph.between((), [side.name(name) for name in constants])
         return tuple(_name(graph, at, origin) for at in positions)
-    live = handover.baseline.graph.live
-    before = live(stretch.start) if stretch.start is not None else ()
+    before = handover.before(stretch.start)
     wanted = [side.name(name) for name in handover.wanted(stretch.end)]
     positions = graph.between([side.name(name) for name in before], wanted)
     return tuple(_name(graph, at, origin) for at in positions if _tells(graph, at))

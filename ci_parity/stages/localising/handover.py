@@ -52,6 +52,7 @@ class Handover:
         judge: judges them.
         refusal: how the candidate failed, where it brought no outputs at all.
         memory_bytes: how much the tensors may hold that one run hands out.
+        loose: tensors that are not handed over, because each side computes its own.
     """
 
     baseline: Side
@@ -60,6 +61,7 @@ class Handover:
     judge: Judge
     refusal: RunStatus | None = None
     memory_bytes: int = 64 << 20
+    loose: frozenset[str] = frozenset()
     effects: dict[tuple[Cut, Cut], Effect | None] = field(default_factory=dict)
     handed: dict[int, Tensors] = field(default_factory=dict)
     brought: dict[tuple[Cut, Cut], tuple[Tensors, ...]] = field(default_factory=dict)
@@ -164,16 +166,28 @@ class Handover:
         if start is None:
             return {}
         if start not in self.handed:
-            found = self.baseline.compute({}, self.baseline.graph.live(start))
+            found = self.baseline.compute({}, self.wanted(start))
             if not found.ok:
                 self._note(f"the baseline: {found.message}")
                 return None
             self.handed[start] = found.tensors
         return self.handed[start]
 
+    def forget(self, loose: frozenset[str]) -> None:
+        """Hand over other tensors from now on; what is known of the old ones is dropped."""
+        self.loose = loose
+        for known in (self.effects, self.handed, self.brought, self.own):
+            known.clear()
+
     def wanted(self, end: Cut) -> tuple[str, ...]:
         """Return the tensors at a cut."""
-        return self.outputs if end is None else self.baseline.graph.live(end)
+        if end is None:
+            return self.outputs
+        return tuple(n for n in self.baseline.graph.live(end) if n not in self.loose)
+
+    def before(self, start: Cut) -> tuple[str, ...]:
+        """Return the tensors that are given at a cut; none at the graph's inputs."""
+        return () if start is None else self.wanted(start)
 
     def finish(self, tensors: Tensors) -> Effect | None:
         """Let the baseline do the rest, and judge the outputs."""

@@ -22,14 +22,12 @@ MoreTime = Callable[[], bool]
 class Stretch:
     """The nodes after one cut and up to another, and what is known of them.
 
-    `lone` says that there is no cut between the two. `conclusion` is `BRACKET` where the search
-    ended early.
+    `conclusion` is `BRACKET` where the search ended early.
     """
 
     start: Cut
     end: Cut
     conclusion: Conclusion
-    lone: bool = True
 
 
 def locate(
@@ -63,7 +61,7 @@ def locate(
     before = near if fine.good is None else fine.good
     end = coarse.bad if fine.bad is None else fine.bad
     if _within(behind, before, end):
-        return Stretch(start=before, end=end, conclusion=Conclusion.BRACKET, lone=False)
+        return Stretch(start=before, end=end, conclusion=Conclusion.BRACKET)
     if handover.breaks(before, end):
         return Stretch(start=before, end=end, conclusion=Conclusion.HERE)
     return _longer(handover, _within(behind, begin, end), begin, end, more_time)
@@ -92,13 +90,13 @@ def _longer(
     bracket = narrow(_within(cuts, near, end), too_late, more_time)
     start = bracket.good if bracket.good is not None else near if near is not None else begin
     if bracket.untried:
-        return Stretch(start=start, end=end, conclusion=Conclusion.BRACKET, lone=False)
+        return Stretch(start=start, end=end, conclusion=Conclusion.BRACKET)
     observed = _observed(handover, start, end, cuts)
     if observed is None:
         conclusion = Conclusion.BRACKET
     else:
         conclusion = Conclusion.AMPLIFIED if observed else Conclusion.FUSED
-    return Stretch(start=start, end=end, conclusion=conclusion, lone=False)
+    return Stretch(start=start, end=end, conclusion=conclusion)
 
 
 def _doubling(
@@ -118,8 +116,7 @@ def _observed(handover: Handover, start: Cut, end: Cut, cuts: tuple[int, ...]) -
     given = handover.given(start)
     if given is None:
         return None
-    live = handover.baseline.graph.live
-    inner = [name for cut in _within(cuts, start, end) for name in live(cut)]
+    inner = [name for cut in _within(cuts, start, end) for name in handover.wanted(cut)]
     wanted = handover.wanted(end)
     seen = handover.candidate.compute(given, tuple(dict.fromkeys((*wanted, *inner))))
     if handover.refusal is not None:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_parity.base.onnx_model import artifact_digest_files
+from ci_parity.base.onnx_model import artifact_digest_files, element_name
 from ci_parity.base.progress import Step
 from ci_parity.localise.graph import FlatGraph
-from ci_parity.localise.pairing import pair_graphs
+from ci_parity.localise.pairing import Pairing, pair_graphs
 from ci_parity.records.observation import InputSet
 from ci_parity.records.values import ValueRecord
 from ci_parity.run.bench import Bench
@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from ci_parity.localise.flatten import Flattened
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Sides:
     """The two sides of a boundary, and where their graphs can be cut.
 
     `cuts` are all positions of the baseline's graph at which both graphs can be cut, `kept` those
     that leave fusions as they are. `origin` says where a node of the baseline stood in its model.
-    `unpaired` are tensors of the baseline that stand for none of the candidate's.
+    `pairing` has the tensors that stand for each other, None where both run one model. `loose` are
+    tensors without a partner that need not bar a cut: shapes and indices, of which each side
+    computes its own.
     """
 
     baseline: Side
@@ -42,12 +44,26 @@ class Sides:
     kept: frozenset[int]
     origin: Mapping[str, str]
     candidate_origin: Mapping[str, str]
-    unpaired: tuple[str, ...] = ()
+    pairing: Pairing | None = None
+    loose: frozenset[str] = frozenset()
 
     @property
     def one_model(self) -> bool:
         """Whether both sides run the same model."""
-        return self.baseline.graph.model is self.candidate.graph.model
+        return self.pairing is None
+
+    @property
+    def unpaired(self) -> tuple[str, ...]:
+        """The tensors of the baseline that stand for none of the candidate's."""
+        return self.pairing.unpaired if self.pairing is not None else ()
+
+    def pair(self, pairing: Pairing) -> None:
+        """Cut where tensors are paired, and nowhere else."""
+        graph = self.baseline.graph
+        self.pairing = pairing
+        self.candidate.names = pairing.pairs
+        self.loose = frozenset(name for name in pairing.unpaired if _is_index(graph, name))
+        self.cuts = graph.cuts({*pairing.pairs, *self.loose})
 
 
 def set_up(
@@ -84,19 +100,23 @@ def set_up(
         Side(label=label, graph=graphs[at], home=homes[at], bench=bench, case=known)
         for label, at, bench in zip("bc", (0, -1), benches, strict=True)
     )
-    paired, unpaired = _paired(*graphs) if len(graphs) > 1 else (None, ())
-    candidate.names = paired or {}
-    return Sides(
+    sides = Sides(
         baseline=baseline, candidate=candidate, outputs=graphs[0].outputs,
-        cuts=graphs[0].cuts(paired), kept=frozenset(graphs[0].cuts(_kept(baseline, candidate))),
-        origin=flats[0].origin, candidate_origin=flats[-1].origin, unpaired=unpaired,
+        cuts=graphs[0].cuts(), kept=frozenset(), origin=flats[0].origin,
+        candidate_origin=flats[-1].origin,
     )  # fmt: skip
+    if len(graphs) > 1:
+        sides.pair(pair_graphs(*graphs))
+    kept = _kept(baseline, candidate)
+    sides.kept = frozenset(graphs[0].cuts(None if kept is None else {*kept, *sides.loose}))
+    return sides
 
 
-def _paired(baseline: FlatGraph, candidate: FlatGraph) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """Return the candidate's names of the baseline's tensors, and those it has none for."""
-    found = pair_graphs(baseline, candidate)
-    return found.pairs, found.unpaired
+def _is_index(graph: FlatGraph, tensor: str) -> bool:
+    """Whether a tensor is known to be of integers or truth values."""
+    kind = graph.types.get(tensor)
+    code = kind.tensor_type.elem_type if kind is not None else 0
+    return "int64" in element_name(code) or element_name(code) in {"int32", "bool"}
 
 
 def _kept(baseline: Side, candidate: Side) -> Collection[str] | None:

@@ -95,6 +95,14 @@ class Side:
         )  # fmt: skip
         return Computed(tensors=first, others=tuple(others))
 
+    def compute_own(self, given: Tensors, wanted: Sequence[str]) -> Computed:
+        """Compute tensors that have this graph's own names; the given ones have the baseline's."""
+        inputs = {self.name(tensor): record for tensor, record in given.items()}
+        run = self._run(inputs, wanted, None)
+        if run.status is not RunStatus.OK:
+            return Computed(status=run.status, message=run.message)
+        return Computed(tensors={record.name: record for record in run.outputs})
+
     def load_whole(self, options: Mapping[str, Json]) -> bool:
         """Load the whole graph with other session options; whether that went well."""
         graph = self.graph

@@ -98,6 +98,14 @@ def test_a_node_reads_what_its_subgraphs_capture() -> None:
     assert reads_of(node) == ("c", "outer")
 
 
+def test_a_node_reads_what_a_subgraph_only_passes_on() -> None:
+    """A branch may have no node at all."""
+    end = helper.make_tensor_value_info("outer", TensorProto.FLOAT, [2])
+    inner = helper.make_graph([], "then", [], [end])
+    node = helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
+    assert reads_of(node) == ("c", "outer")
+
+
 def test_a_node_that_depends_on_itself_is_refused() -> None:
     """Over several nodes or at once."""
     with pytest.raises(ValueError, match="depends on itself"):

@@ -10,6 +10,14 @@ from ci_parity.records.divergence import DepthPoint, Divergence, NodeName
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
 from ci_parity.records.identity import Axis, BaselineSource, Change, ChangeSet, Identity, PairName
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.placement import (
+    ClassedWarning,
+    Method,
+    OperatorPlacement,
+    Placement,
+    SystemPlacement,
+    WarningKind,
+)
 from ci_parity.records.verdict import Environment, Row, Verdict
 
 VERSION = "baseline→candidate"
@@ -168,6 +176,39 @@ def open_divergence() -> Divergence:
     )  # fmt: skip
 
 
+def on_cpu(**changes: Any) -> SystemPlacement:
+    """Return a system that had nothing but the CPU."""
+    provider = "CPUExecutionProvider"
+    sample = SystemPlacement(
+        target="cpu", variant="exported", requested=provider, providers=(provider,),
+        placement=Placement(method=Method.CPU),
+    )  # fmt: skip
+    return replace(sample, **changes)
+
+
+def on_gpu() -> SystemPlacement:
+    """Return a system with three nodes that its provider did not run, and what its runtime said."""
+    gpu, cpu = "CUDAExecutionProvider", "CPUExecutionProvider"
+    operators = (
+        OperatorPlacement(provider=gpu, op_type="Conv", count=12),
+        OperatorPlacement(provider=gpu, op_type="Relu", count=11),
+        OperatorPlacement(provider=cpu, op_type="Shape", count=2, names=("shape_1",)),
+        OperatorPlacement(provider=cpu, op_type="NonMaxSuppression", count=1, names=("nms",)),
+    )
+    said = (
+        ClassedWarning(
+            kind=WarningKind.FALLBACK, count=2,
+            text="2 Memcpy nodes are added to the graph main for CUDAExecutionProvider",
+        ),
+        ClassedWarning(kind=WarningKind.OTHER, text="<b>libfoo</b>: using 4 threads", count=1),
+    )  # fmt: skip
+    placed = Placement(method=Method.ASSIGNMENT, operators=operators, memcpy=2)
+    return SystemPlacement(
+        target="gpu", variant="exported", requested=gpu, providers=(gpu, cpu), placement=placed,
+        warnings=said,
+    )  # fmt: skip
+
+
 def passed(**parts: Any) -> Verdict:
     """Return a check in which everything agreed."""
     sample = Verdict(
@@ -182,6 +223,7 @@ def passed(**parts: Any) -> Verdict:
         ),
         inputs_source="fixtures", inputs_count=2, bundle_digest=digest("bundle"),
         reproduce=("ci-parity check --force --base c0ffee",), tool_version="0.1.0",
+        placements=(on_cpu(),),
     )  # fmt: skip
     return replace(sample, **parts)
 
@@ -210,6 +252,7 @@ def failed() -> Verdict:
             row(Outcome.FAIL, variant="int8", worst=bad, inherits="exported: baseline→candidate"),
         ),
         attributions=(attribution(),),
+        placements=(on_cpu(), on_gpu()),
         divergences=(open_divergence(), divergence()),
         findings=(flip, finding(), crash, lost),
         outputs=(bad, output("smallest")),
@@ -237,7 +280,7 @@ def unchanged() -> Verdict:
     """Return a check that had nothing to do."""
     return passed(
         ran=False, summary="nothing that can change the results differs from the baseline",
-        rows=(), findings=(), outputs=(), latency=(), changes=changes(),
+        rows=(), findings=(), outputs=(), latency=(), changes=changes(), placements=(),
         environment=Environment(host="Linux, 6.8.0, x86_64", systems=()), inputs_count=0,
         reproduce=("ci-parity check --force",),
     )  # fmt: skip

@@ -88,7 +88,7 @@ def test_each_node_of_a_chain_is_named_exactly(length: int, tmp_path: Path) -> N
         assert found(world) == (HERE, (f"t{at}",))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_each_node_of_a_random_graph_is_named_exactly(seed: int, tmp_path: Path) -> None:
     """Whatever branches, skips and weights lie around it, it is named and no other."""
     model = random_graph(seed, 12)
@@ -97,7 +97,7 @@ def test_each_node_of_a_random_graph_is_named_exactly(seed: int, tmp_path: Path)
         assert found(world) == (HERE, (node,))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_tensors_that_are_optimized_away_do_not_hide_a_node(seed: int, tmp_path: Path) -> None:
     """Between the cuts that are left, all others are tried."""
     model = random_graph(seed, 12)
@@ -146,7 +146,7 @@ def test_a_group_is_held_where_fusions_are_not_known(length: int, tmp_path: Path
         assert conclusion is BRACKET or set(group) <= set(named)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_group_in_a_random_graph_lies_in_what_is_named(seed: int, tmp_path: Path) -> None:
     """It may be named with neighbours that no cut separates from it."""
     model = random_graph(seed, 12)
@@ -173,7 +173,7 @@ def test_differences_far_apart_are_named_with_what_lies_between(tmp_path: Path) 
     assert found(world) == (AMPLIFIED, tuple(f"t{at}" for at in range(2, 10)))
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_node_that_is_refused_is_named_exactly(seed: int, tmp_path: Path) -> None:
     """A part breaks the case where it fails as the whole did."""
     model = random_graph(seed, 12)
@@ -206,7 +206,7 @@ def test_when_time_is_up_no_group_is_made_up(trials: int, tmp_path: Path) -> Non
     assert trials < 20 or conclusion is FUSED
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(12))
 def test_what_cannot_be_tried_never_hides_a_fault(seed: int, tmp_path: Path) -> None:
     """Whatever neither side can run, a conclusion is right and a bracket holds the fault."""
     rng = random.Random(seed)  # noqa: S311 - a seeded choice
@@ -289,6 +289,10 @@ def test_the_search_may_begin_behind_a_cut(tmp_path: Path) -> None:
     handover = world.handover()
     stretch = locate(handover, cuts, frozenset(cuts), always, begin=2)
     assert (stretch.conclusion, stretch.start) == (AMPLIFIED, 2)
+    world = World(folder=tmp_path, model=model, trouble=wrong("t2", "t11"))
+    handover = world.handover()
+    stretch = locate(handover, cuts, frozenset(cuts), always, begin=9)
+    assert (stretch.conclusion, nodes_of(handover, stretch)) == (HERE, ("t11",))
 
 
 def _groups(model: onnx.ModelProto) -> list[list[str]]:
