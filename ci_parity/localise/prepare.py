@@ -115,6 +115,7 @@ def _write(graph: "ModelProto", folder: Path) -> None:
     import onnx
 
     _constants_to_weights(graph)
+    _see_through_identities(graph)
     _move_weights(graph, folder)
     # Where types cannot be inferred those it declares must do.
     with contextlib.suppress(onnx.shape_inference.InferenceError):
@@ -134,6 +135,27 @@ def _constants_to_weights(graph: "ModelProto") -> None:
         tensor = graph.graph.initializer.add()
         tensor.CopyFrom(value)
         tensor.name = node.output[0]
+    del graph.graph.node[:]
+    graph.graph.node.extend(kept)
+
+
+def _see_through_identities(graph: "ModelProto") -> None:
+    """Let what reads a copy read the original; copies that are outputs of the graph stay.
+
+    A tensor under two names could be paired with either.
+    """
+    from ci_parity.localise.flatten.names import rename
+
+    outputs = {port.name for port in graph.graph.output}
+    originals: dict[str, str] = {}
+    kept = []
+    for node in graph.graph.node:
+        rename(node, originals)
+        own = node.op_type == "Identity" and node.domain in {"", "ai.onnx"}
+        if own and len(node.input) == 1 and node.output[0] not in outputs:
+            originals[node.output[0]] = node.input[0]
+        else:
+            kept.append(node)
     del graph.graph.node[:]
     graph.graph.node.extend(kept)
 

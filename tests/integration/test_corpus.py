@@ -1,7 +1,8 @@
 """Real faults are found, harmless changes pass: the corpus through the command, on real runtimes.
 
-A case that needs more than two runtimes is skipped with the reason, so that the gap is counted.
-Of the latency cases only the numbers are judged: a timed assertion would fail on busy machines.
+Where the change is a conversion tool, the candidate's model is what the tool makes of it. Which
+node went wrong is asked in `test_localise_corpus`. Of the latency cases only the numbers are
+judged: a timed assertion would fail on busy machines.
 """
 
 import platform
@@ -42,7 +43,8 @@ def run_case(case: Case, folder: Path) -> Result:
     if missing:
         pytest.skip(missing)
     model, inputs = case.build(folder)
-    return diff(folder, *words_of(case, model), "--inputs", str(inputs))
+    words = words_of(case, model, inputs)
+    return diff(folder, *words, "--inputs", str(inputs), "--no-localise")
 
 
 @pytest.mark.parametrize("case", FAULTS, ids=attrgetter("name"))
@@ -81,20 +83,13 @@ def test_a_slower_runtime_computes_the_same(case: Case, tmp_path: Path) -> None:
 
 
 def test_the_corpus_is_whole() -> None:
-    """No case disappears unseen: the folder holds these many, and the command runs these many."""
-    counts = {
-        "faults": (FAULTS, 28, 20),
-        "harmless": (HARMLESS, 10, 8),
-        "latency": (LATENCY, 3, 3),
-    }
-    for name, (group, held, run) in counts.items():
-        runnable = [case for case in group if not case.lacking]
-        assert (name, len(group), len(runnable)) == (name, held, run)
+    """No case disappears unseen: the folder holds these many, and the command runs them all."""
+    assert (len(FAULTS), len(HARMLESS), len(LATENCY)) == (28, 10, 3)
+    assert [case.lacking for case in CASES if case.lacking] == []
 
 
 def test_the_readme_lists_every_case() -> None:
-    """The table names each case, in order, and says which of them the command runs."""
+    """The table names each case, in order."""
     text = (Path(__file__).parents[1] / "corpus" / "README.md").read_text(encoding="utf-8")
     rows = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    listed = [(row[0], row[-1]) for row in rows[1:] if not row[0].startswith("--")]
-    assert listed == [(case.name, "no" if case.lacking else "yes") for case in CASES]
+    assert [row[0] for row in rows[1:]] == [case.name for case in CASES]

@@ -1,7 +1,6 @@
 """Reproductions of real faults, run by their own script in environments made for the purpose."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -13,23 +12,21 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from ci_parity.base.process import Completed, run, worker_environment
 from ci_parity.base.progress import SilentProgress
 from ci_parity.config.model import Target
 from ci_parity.localise.reproduction import Observed, Reproduction, System, write_reproduction
 from ci_parity.localise.specimen import Specimen
 from ci_parity.records.observation import CaseInputs, InputSet, RunStatus
 from ci_parity.records.values import read_value, write_value
-from ci_parity.run.environments import provide
 from ci_parity.run.execute import Job, observe
 from ci_parity.run.runtime import prepare
 from tests.corpus.catalogue import Case, Side, cases
 from tests.integration.support.corpus_command import missing_for
 from tests.integration.support.diff_command import environments
+from tests.integration.support.reproduction_script import LIMIT_S, lines, run_script
 
 pytestmark = pytest.mark.network
 
-LIMIT_S = 120.0
 # Faults of every kind: other numbers, NaN, another runtime, refusing to load, a crash.
 NAMES = (
     "log-subnormal", "prelu-nan", "openvino-min-nan", "cast-mul-one-invalid-graph",
@@ -103,19 +100,6 @@ def reproduced(case: Case, folder: Path) -> Written:
         folder / "repro",
     )
     return Written(folder=written, candidate=candidate)
-
-
-def run_script(folder: Path, requirement: str, cache: Path, *words: str) -> Completed:
-    """Run the script of a reproduction in an environment of its own."""
-    python = provide(requirement, cache=cache).python
-    return run(
-        [python, "reproduce.py", *words], env=worker_environment(), timeout_s=LIMIT_S, cwd=folder
-    )
-
-
-def lines(done: Completed) -> Sequence[str]:
-    """Return what the script said."""
-    return done.stdout.decode().splitlines()
 
 
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))

@@ -167,7 +167,8 @@ class BoundarySearch:
             )  # fmt: skip
         if more_time() and handover.refusal is None:
             memory = self.budget.memory_mib << 20
-            depth = depth_of(handover, stretch, sorted(sides.kept), noise, memory, more_time)
+            cuts = sides.cuts if sides.kept is None else sorted(sides.kept)
+            depth = depth_of(handover, stretch, cuts, noise, memory, more_time)
             explained = replace(explained, depth=depth)
         if self.keep is None:
             return explained

@@ -31,7 +31,5 @@ def are_to_blame(handover: Handover, stretch: Stretch, constants: tuple[str, ...
     if theirs.ok and all(same_value(own.tensors[c], theirs.tensors[c], folder) for c in constants):
         return False
     seen = candidate.compute({**given, **own.tensors}, handover.wanted(stretch.end))
-    if handover.refusal is not None:
-        return seen.ok
-    effect = handover.finish(seen.tensors) if seen.ok else None
+    effect = handover.judged(seen, stretch.end)
     return effect is not None and not effect.bad

@@ -82,7 +82,9 @@ def _point(
     folder: Path, *, guilty: bool,
 ) -> Iterator[DepthPoint]:  # fmt: skip
     graph, name = handover.baseline.graph, records[0].name
-    position = graph.makers[name]
+    position = graph.makers.get(name)
+    if position is None:
+        return
     try:
         left, right = (read_value(record, folder) for record in records)
     except EvidenceError:

@@ -197,10 +197,23 @@ class Handover:
             return None
         return self.judge(done.tensors)
 
+    def judged(self, between: Computed, end: Cut) -> Effect | None:
+        """Return what comes of what the candidate made of a part; None where that is not known.
+
+        Args:
+            between: what it brought, or how it failed.
+            end: the cut at which that is handed to the baseline.
+        """
+        if self.refusal is not None or not between.ok:
+            return self._refused(between)
+        return self._settled(end, (between.tensors, *between.others))
+
     def _effect(self, start: Cut, end: Cut) -> Effect | None:
         runs = self._brought(start, end)
-        if isinstance(runs, Computed):
-            return self._refused(runs)
+        return self.judged(runs, end) if isinstance(runs, Computed) else self._settled(end, runs)
+
+    def _settled(self, end: Cut, runs: tuple[Tensors, ...]) -> Effect | None:
+        """Return the worst of what comes of several runs."""
         effects = [self._finished(end, tensors) for tensors in runs]
         known = [effect for effect in effects if effect is not None]
         return max(known, key=lambda effect: (effect.bad, effect.used), default=None)

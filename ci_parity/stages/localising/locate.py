@@ -31,7 +31,7 @@ class Stretch:
 
 
 def locate(
-    handover: Handover, cuts: tuple[int, ...], kept: Collection[int], more_time: MoreTime,
+    handover: Handover, cuts: tuple[int, ...], kept: Collection[int] | None, more_time: MoreTime,
     begin: Cut = None,
 ) -> Stretch:  # fmt: skip
     """Find the stretch that is known to break the case somewhere behind a cut.
@@ -39,14 +39,16 @@ def locate(
     Args:
         handover: tries two cuts.
         cuts: all positions at which the graph can be cut, ascending.
-        kept: those of them that leave the candidate's fusions as they are.
+        kept: those of them that leave the candidate's fusions as they are; None where that is not
+            known.
         more_time: whether another trial may be made.
         begin: the cut that everything before is handed over at; it is not looked at.
     """
     behind = tuple(cut for cut in cuts if begin is None or cut > begin)
     coarse = narrow(
-        tuple(cut for cut in behind if cut in kept), lambda cut: handover.breaks(begin, cut),
-        more_time, lambda left: handover.look_ahead(begin, left),
+        tuple(cut for cut in behind if kept is None or cut in kept),
+        lambda cut: handover.breaks(begin, cut), more_time,
+        lambda left: handover.look_ahead(begin, left) if kept is not None else None,
     )  # fmt: skip
     # What comes before a good cut does not break the case: from there on parts are short.
     near = begin if coarse.good is None else coarse.good
@@ -61,7 +63,7 @@ def locate(
     before = near if fine.good is None else fine.good
     end = coarse.bad if fine.bad is None else fine.bad
     if _within(behind, before, end):
-        return Stretch(start=before, end=end, conclusion=Conclusion.BRACKET)
+        return Stretch(start=near, end=end, conclusion=Conclusion.BRACKET)
     if handover.breaks(before, end):
         return Stretch(start=before, end=end, conclusion=Conclusion.HERE)
     return _longer(handover, _within(behind, begin, end), begin, end, more_time)
@@ -91,11 +93,13 @@ def _longer(
     start = bracket.good if bracket.good is not None else near if near is not None else begin
     if bracket.untried:
         return Stretch(start=start, end=end, conclusion=Conclusion.BRACKET)
+    if not handover.breaks(start, end):
+        return Stretch(start=begin, end=end, conclusion=Conclusion.BRACKET)
     observed = _observed(handover, start, end, cuts)
-    if observed is None:
-        conclusion = Conclusion.BRACKET
-    else:
-        conclusion = Conclusion.AMPLIFIED if observed else Conclusion.FUSED
+    grown = observed is not None and handover.refusal is None
+    conclusion = Conclusion.AMPLIFIED if grown else Conclusion.BRACKET
+    if observed is False:
+        conclusion = Conclusion.FUSED
     return Stretch(start=start, end=end, conclusion=conclusion)
 
 
@@ -119,11 +123,7 @@ def _observed(handover: Handover, start: Cut, end: Cut, cuts: tuple[int, ...]) -
     inner = [name for cut in _within(cuts, start, end) for name in handover.wanted(cut)]
     wanted = handover.wanted(end)
     seen = handover.candidate.compute(given, tuple(dict.fromkeys((*wanted, *inner))))
-    if handover.refusal is not None:
-        return not seen.ok
-    if not seen.ok:
-        return None
-    effect = handover.finish({name: seen.tensors[name] for name in wanted})
+    effect = handover.judged(seen, end)
     return None if effect is None else effect.bad
 
 

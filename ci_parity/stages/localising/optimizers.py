@@ -98,9 +98,7 @@ def _effect(handover: Handover, stretch: Stretch, options: dict[str, Json]) -> b
     if given is None:
         return None
     seen = handover.candidate.compute(given, handover.wanted(stretch.end), options)
-    if handover.refusal is not None:
-        return not seen.ok
-    effect = handover.finish(seen.tensors) if seen.ok else None
+    effect = handover.judged(seen, stretch.end)
     return None if effect is None else effect.bad
 
 

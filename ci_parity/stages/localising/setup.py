@@ -31,17 +31,17 @@ class Sides:
     """The two sides of a boundary, and where their graphs can be cut.
 
     `cuts` are all positions of the baseline's graph at which both graphs can be cut, `kept` those
-    that leave fusions as they are. `origin` says where a node of the baseline stood in its model.
-    `pairing` has the tensors that stand for each other, None where both run one model. `loose` are
-    tensors without a partner that need not bar a cut: shapes and indices, of which each side
-    computes its own.
+    that leave fusions as they are, None where that is not known. `origin` says where a node of the
+    baseline stood in its model. `pairing` has the tensors that stand for each other, None where
+    both run one model. `loose` are tensors without a partner that need not bar a cut: shapes and
+    indices, of which each side computes its own.
     """
 
     baseline: Side
     candidate: Side
     outputs: tuple[str, ...]
     cuts: tuple[int, ...]
-    kept: frozenset[int]
+    kept: frozenset[int] | None
     origin: Mapping[str, str]
     candidate_origin: Mapping[str, str]
     pairing: Pairing | None = None
@@ -102,13 +102,14 @@ def set_up(
     )
     sides = Sides(
         baseline=baseline, candidate=candidate, outputs=graphs[0].outputs,
-        cuts=graphs[0].cuts(), kept=frozenset(), origin=flats[0].origin,
+        cuts=graphs[0].cuts(), kept=None, origin=flats[0].origin,
         candidate_origin=flats[-1].origin,
     )  # fmt: skip
     if len(graphs) > 1:
         sides.pair(pair_graphs(*graphs))
     kept = _kept(baseline, candidate)
-    sides.kept = frozenset(graphs[0].cuts(None if kept is None else {*kept, *sides.loose}))
+    if kept is not None:
+        sides.kept = frozenset(graphs[0].cuts({*kept, *sides.loose}))
     return sides
 
 
@@ -122,14 +123,15 @@ def _is_index(graph: FlatGraph, tensor: str) -> bool:
 def _kept(baseline: Side, candidate: Side) -> Collection[str] | None:
     """Return the baseline's tensors that both systems still have once they have optimized.
 
-    Two systems of one kind fuse alike: there the candidate is asked alone.
+    Two systems of one kind fuse alike: there the candidate is asked alone. None where it does not
+    tell.
     """
     names = candidate.names or baseline.graph.makers
     left = survivors(candidate)
-    kept = {name for name in names if left is None or candidate.name(name) in left}
-    own = None if _fuse_alike(baseline.bench.job, candidate.bench.job) else survivors(baseline)
-    if left is None and own is None and not candidate.names:
+    if left is None:
         return None
+    kept = {name for name in names if candidate.name(name) in left}
+    own = None if _fuse_alike(baseline.bench.job, candidate.bench.job) else survivors(baseline)
     return kept if own is None else kept & set(own)
 
 

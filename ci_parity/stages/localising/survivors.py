@@ -2,7 +2,7 @@
 
 A cut through tensors that are gone anyway takes fusions apart, and may hide what they broke; one
 through these does not. onnxruntime writes its optimized graph on request; of other runtimes nothing
-is known, and every cut counts as harmless until the search finds otherwise.
+is known.
 """
 
 import logging
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ci_parity.base.errors import CiParityError
 from ci_parity.base.onnx_model import load_graph
 from ci_parity.config.runtimes import CPU_PROVIDER
+from ci_parity.stages.localising.optimizers import is_onnxruntime
 from ci_parity.stages.localising.sides import Side
 
 if TYPE_CHECKING:
@@ -28,12 +29,12 @@ _LAST_BEFORE_LAYOUT = "enable_extended"
 def survivors(side: Side) -> Collection[str] | None:
     """Return the tensors that are left after optimization, by the side's own names.
 
-    None where that is not known; then nothing speaks against any of them.
+    None where that is not known.
     """
     target = side.bench.job.target
     level = str(target.session_options.get(_LEVEL, _ALL))
-    if level == _OFF:
-        return None
+    if level == _OFF and is_onnxruntime(target.runtime):
+        return frozenset(side.graph.makers)
     file = side.home / f"{side.label}_optimized.onnx"
     entries = target.session_options.get("config_entries")
     options: dict[str, Json] = {

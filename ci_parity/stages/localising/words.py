@@ -63,7 +63,7 @@ def _optimizers(found: Divergence) -> str:
 
 
 def _effect(found: Divergence) -> str:
-    if found.used is None or found.used == float("inf"):
+    if found.used is None or not 1 < found.used < float("inf"):
         return ""
     return f"these nodes alone use {found.used:.3g} times what the outputs are allowed"
 

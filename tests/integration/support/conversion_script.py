@@ -6,6 +6,7 @@ tools that calibrate; OPTIONS are JSON, as the corpus has them.
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import onnx
@@ -57,7 +58,7 @@ def quantize(source: str, target: str, inputs: str, options: dict[str, Any]) -> 
     quantize_static(source, target, Reader(), **options)
 
 
-TOOLS = {
+TOOLS: dict[str, Callable[..., onnx.ModelProto]] = {
     "onnxscript.rewrite": rewritten,
     "onnxsim": simplified,
     "onnxoptimizer": optimized,

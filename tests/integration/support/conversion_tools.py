@@ -33,9 +33,7 @@ _TOOLS: Mapping[str, _Pins] = {
         packages=("onnxscript==0.7.0", "onnx-ir==1.1.0", "onnx==1.23.2", "numpy==2.2.6")
     ),
     "onnx.version_converter 1.23.2": _Pins(packages=("onnx==1.23.2", "numpy==2.2.6")),
-    "onnxoptimizer 0.4.2": _Pins(
-        packages=("onnxoptimizer==0.4.2", "onnx==1.19.1", "numpy==2.2.6")
-    ),
+    "onnxoptimizer 0.4.2": _Pins(packages=("onnxoptimizer==0.4.2", "onnx==1.19.1", "numpy==2.2.6")),
     # Without an onnxruntime it installs one when it is imported.
     "onnxsim 0.6.5": _Pins(
         packages=("onnxsim==0.6.5", "onnxruntime==1.23.2", "onnx==1.19.1", "numpy==2.2.6")
@@ -55,9 +53,7 @@ def lacks_tool(tool: str) -> str:
     return f"{tool} has no wheels for Python 3.{here[1]}: run with an older Python"
 
 
-def convert(
-    tool: str, options: Mapping[str, Any], model: Path, inputs: Path, target: Path
-) -> None:
+def convert(tool: str, options: Mapping[str, Any], model: Path, inputs: Path, target: Path) -> None:
     """Write what a tool makes of a model.
 
     Args:
@@ -67,11 +63,9 @@ def convert(
         inputs: an .npz file, which a tool that calibrates does so with.
         target: the transformed model.
     """
-    words = [tool.partition(" ")[0], model, target, inputs, json.dumps(dict(options))]
-    done = run(
-        [_python(tool), _SCRIPT, *words], env=worker_environment(), timeout_s=LIMIT_S,
-        cwd=target.parent,
-    )  # fmt: skip
+    name, _, _ = tool.partition(" ")
+    words = (_python(tool), _SCRIPT, name, model, target, inputs, json.dumps(dict(options)))
+    done = run(words, env=worker_environment(), timeout_s=LIMIT_S, cwd=target.parent)
     assert done.returncode == 0, f"{tool}: {done.last_words}"
 
 
