@@ -10,11 +10,13 @@ from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.compare.outputs import CaseComparison, Side, compare_outputs
+from ci_parity.compare.runtime_warnings import classed
 from ci_parity.config.model import Policy
 from ci_parity.records.finding import Finding, OutputComparison, Subject
 from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.observation import CaseRun, Observation, RunStatus
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.placement import WarningKind
 
 _ABRUPT = {RunStatus.CRASH, RunStatus.TIMEOUT, RunStatus.PROTOCOL}
 
@@ -82,7 +84,9 @@ def _providers(
 ) -> Iterator[Finding]:
     missing = [p for p in side.providers_requested if p not in side.providers_used]
     if side.load is RunStatus.OK and missing:
-        said = f"; it said: {' | '.join(side.warnings[-3:])}" if side.warnings else ""
+        printed = [one.text for one in classed(side.warnings) if one.kind is WarningKind.FALLBACK]
+        printed = printed or list(side.warnings[-3:])
+        said = f"; it said: {' | '.join(printed[:3])}" if printed else ""
         yield Finding(
             id="provider.missing",
             outcome=outcome,

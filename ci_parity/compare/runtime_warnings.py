@@ -56,6 +56,11 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     Pattern(
         kind=WarningKind.FALLBACK,
+        words=r"\.(so|dll|dylib)\S*: cannot open shared object file|Couldn't load Vulkan",
+        source="the dynamic loader; dawn/native/vulkan/BackendVk.cpp",
+    ),
+    Pattern(
+        kind=WarningKind.FALLBACK,
         words=r"Specified provider '.+' is not in available provider names",
         source="onnxruntime/python/onnxruntime_inference_collection.py",
     ),

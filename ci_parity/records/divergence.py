@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from ci_parity.records.finding import OutputComparison
+from ci_parity.records.observation import RunStatus
 
 
 class Conclusion(enum.Enum):
@@ -60,12 +61,12 @@ class Divergence:
 
     `nodes` are the baseline's nodes, `candidate_nodes` those of the candidate's model where that is
     another one; `constant` says that they compute a constant, and what reads it is not at fault.
-    `used` is the part of its limit that the worst output uses on account of these
-    nodes alone, `whole` the part it used in the failed run; None where no number says. `local`
-    compares the tensors behind the nodes, both sides given the baseline's inputs. `optimizers` are
-    the runtime's optimizations without which it does not happen. `further` says that more is wrong
-    behind these nodes. `tried` counts the runs it took. `reproduction` is a folder, relative to the
-    report's, empty where there is none.
+    `refusal` says how the candidate ended where it brought no outputs. `used` is the part of its
+    limit that the worst output uses on account of these nodes alone, `whole` the part it used in
+    the failed run; None where no number says. `local` compares the tensors behind the nodes, both
+    sides given the baseline's inputs. `optimizers` are the runtime's optimizations without which it
+    does not happen. `further` says that more is wrong behind these nodes. `tried` counts the runs
+    it took. `reproduction` is a folder, relative to the report's, empty where there is none.
     """
 
     target: str
@@ -77,6 +78,7 @@ class Divergence:
     nodes: tuple[NodeName, ...] = ()
     candidate_nodes: tuple[NodeName, ...] = ()
     constant: bool = False
+    refusal: RunStatus | None = None
     used: float | None = None
     whole: float | None = None
     local: tuple[OutputComparison, ...] = ()

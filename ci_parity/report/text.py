@@ -96,9 +96,9 @@ def _placements(verdict: Verdict) -> Iterator[str]:
     for system in verdict.placements:
         words = [] if system.placement.method is Method.CPU else [placement_line(system)]
         words += [f"its runtime printed {counts(system.warnings)}"] if system.warnings else []
-        where = " / ".join(part for part in (system.target, system.variant) if part)
+        where = " / ".join(part for part in ("placement", system.target, system.variant) if part)
         if words:
-            yield "  " + visible(f"ran {where}: {'; '.join(words)}", 400)
+            yield "  " + visible(f"{where}: {'; '.join(words)}", 400)
 
 
 def _changes(changes: ChangeSet) -> Iterator[str]:

@@ -142,7 +142,7 @@ class BoundarySearch:
         return replace(
             self._divergence(failure.case, conclusion),
             nodes=nodes, candidate_nodes=() if sides.one_model else others,
-            constant=bool(blamed),
+            constant=bool(blamed), refusal=failure.refusal,
             used=effect.used if effect is not None and effect.bad else None,
             whole=failure.used, further=bool(further), unpaired=sides.unpaired,
             tried=sides.baseline.bench.runs + sides.candidate.bench.runs,

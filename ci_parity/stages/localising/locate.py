@@ -63,7 +63,7 @@ def locate(
     before = near if fine.good is None else fine.good
     end = coarse.bad if fine.bad is None else fine.bad
     if _within(behind, before, end):
-        return Stretch(start=near, end=end, conclusion=Conclusion.BRACKET)
+        return Stretch(start=origin, end=end, conclusion=Conclusion.BRACKET)
     if handover.breaks(before, end):
         return Stretch(start=before, end=end, conclusion=Conclusion.HERE)
     return _longer(handover, _within(behind, begin, end), begin, end, more_time)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ci_parity.records.divergence import Conclusion, Divergence, NodeName
+from ci_parity.records.observation import RunStatus
 
 _SHOWN = 4
 _LONGEST = 64
@@ -18,12 +19,12 @@ def sentence(found: Divergence) -> str:
     nodes = _nodes(found.nodes)
     match found.conclusion:
         case Conclusion.HERE:
-            start = f"{nodes} {_goes(found.nodes)} wrong"
+            start = f"{nodes} {_does(found)}"
             how = "given the baseline's own tensors; nothing before does"
             if found.constant:
                 how = "computed from weights alone; given the baseline's constant, the case passes"
         case Conclusion.FUSED:
-            start = f"{nodes} go wrong only as they are optimized together"
+            start = f"{nodes} {_does(found)} only as they are optimized together"
             how = "observed one by one they agree"
         case Conclusion.AMPLIFIED:
             start = f"no single node goes wrong: small differences grow over {nodes}"
@@ -50,8 +51,18 @@ def _name(node: NodeName) -> str:
     return repr(name)
 
 
-def _goes(nodes: Sequence[NodeName]) -> str:
-    return "goes" if len(nodes) == 1 else "go"
+_ENDS = {
+    RunStatus.CRASH: ("crashes the candidate", "crash the candidate"),
+    RunStatus.TIMEOUT: ("hangs the candidate", "hang the candidate"),
+}
+_REFUSED = ("is refused by the candidate", "are refused by the candidate")
+_WRONG = ("goes wrong", "go wrong")
+
+
+def _does(found: Divergence) -> str:
+    """Return what the nodes do, in the right number."""
+    words = _WRONG if found.refusal is None else _ENDS.get(found.refusal, _REFUSED)
+    return words[0] if len(found.nodes) == 1 else words[1]
 
 
 def _optimizers(found: Divergence) -> str:

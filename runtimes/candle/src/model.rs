@@ -43,7 +43,9 @@ impl Model {
                 let (given, has) = (&record.dtype, &port.dtype);
                 return Err(format!("input {name:?} is {given}, the model has {has}").into());
             }
-            feeds.insert(name.clone(), tensors::read(record, folder)?);
+            if feeds.insert(name.clone(), tensors::read(record, folder)?).is_some() {
+                return Err(format!("input {name:?} is given twice").into());
+            }
         }
         match self.inputs.iter().find(|port| !feeds.contains_key(&port.name)) {
             Some(missing) => Err(format!("input {:?} is missing", missing.name).into()),

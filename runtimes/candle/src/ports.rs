@@ -66,7 +66,7 @@ fn name_of(dtype: DataType) -> String {
 
 fn sizes(shape: &TensorShapeProto) -> Vec<Value> {
     let size = |value: &Option<Size>| match value {
-        Some(Size::DimValue(size)) => json!(size),
+        Some(Size::DimValue(size)) if *size >= 0 => json!(size),
         Some(Size::DimParam(symbol)) if !symbol.is_empty() => json!(symbol),
         _ => Value::Null,
     };

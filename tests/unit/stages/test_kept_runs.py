@@ -1,5 +1,6 @@
 """Kept runs on disk: written whole, read only as they were written, and not for ever."""
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,7 @@ import pytest
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.kept import KeptRun
 from ci_parity.records.observation import CaseInputs
+from ci_parity.records.placement import Method, OperatorPlacement, Placement
 from ci_parity.records.values import ValueRecord, read_value, write_value
 from ci_parity.stages.kept_runs import (
     Bounds,
@@ -42,6 +44,29 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     assert (Path(floors.folder) / "f0.bin").stat().st_size == 8
     assert len(back.files) == 4
     assert not list(tmp_path.glob(".kept*"))
+
+
+def test_a_run_that_was_kept_before_placement_was_is_read(tmp_path: Path) -> None:
+    """It has none, which is no placement."""
+    write_run(made(tmp_path), tmp_path / "kept")
+    record = tmp_path / "kept" / "run.json"
+    kept = json.loads(record.read_text(encoding="utf-8"))
+    for side in kept["observations"]:
+        del side["placement"]
+    record.write_text(json.dumps(kept), encoding="utf-8")
+    back = read_run(tmp_path / "kept").observations
+    assert {side.placement for side in back} == {None}
+
+
+def test_where_nodes_ran_is_kept(tmp_path: Path) -> None:
+    """So that a policy that comes later can be judged."""
+    relu = OperatorPlacement(provider="GPU", op_type="Relu", count=2, names=("r",))
+    placed = Placement(method=Method.ASSIGNMENT, operators=(relu,), memcpy=1)
+    run = made(tmp_path)
+    first, *others = run.observations
+    run = replace(run, observations=(replace(first, placement=placed), *others))
+    write_run(run, tmp_path / "kept")
+    assert read_run(tmp_path / "kept").observations[0].placement == placed
 
 
 def test_a_kept_run_is_replaced_and_nothing_else_is(tmp_path: Path) -> None:

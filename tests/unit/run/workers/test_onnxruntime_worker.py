@@ -60,7 +60,7 @@ def test_hello_says_who_answers(bench: Bench) -> None:
     assert said["python"] == sys.version.split()[0]
     assert said["numpy"] == np.__version__
     assert PROVIDER in said["providers"]
-    assert said["verbs"] == ["hello", "load", "run", "time", "close"]
+    assert said["verbs"] == ["hello", "load", "run", "time", "close", "placement"]
 
 
 def test_load_describes_the_model(bench: Bench) -> None:

@@ -1,42 +1,32 @@
 """The shortest stretch that breaks a case, on simulated systems with known faults."""
 
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
-import onnx
 import pytest
 
-from ci_parity.localise.graph import FlatGraph
 from ci_parity.records.divergence import Conclusion
 from ci_parity.records.observation import RunStatus
 from ci_parity.stages.localising.handover import Handover
-from ci_parity.stages.localising.locate import Stretch, locate
+from ci_parity.stages.localising.locate import MoreTime, Stretch, locate
 from tests.fakes.simulated_bench import Part, RefusedError, Trouble, sound
 from tests.unit.stages.localising.world import (
     World,
+    always,
     chain,
     computing,
     fused,
+    neighbours,
     nodes_of,
     random_graph,
+    turns,
+    unable,
     wrong,
 )
 
 HERE, FUSED, AMPLIFIED = Conclusion.HERE, Conclusion.FUSED, Conclusion.AMPLIFIED
 BRACKET = Conclusion.BRACKET
-MoreTime = Callable[[], bool]
-
-
-def always() -> bool:
-    """There is always more time."""
-    return True
-
-
-def turns(count: int) -> MoreTime:
-    """Return a clock that allows so many trials."""
-    left = iter(range(count))
-    return lambda: next(left, None) is not None
 
 
 def located(
@@ -67,17 +57,6 @@ def refusing(node: str, status: RunStatus = RunStatus.ERROR) -> Trouble:
         return {}
 
     return trouble
-
-
-def unable(trouble: Trouble, hidden: Collection[str]) -> Trouble:
-    """Return a system that cannot bring some tensors, except where they are all it is asked for."""
-
-    def hindered(part: Part) -> dict[str, float]:
-        if not part.outputs.isdisjoint(hidden):
-            raise RefusedError(RunStatus.ERROR)
-        return dict(trouble(part))
-
-    return hindered
 
 
 @pytest.mark.parametrize("length", [1, 2, 3, 12])
@@ -150,7 +129,7 @@ def test_a_group_is_held_where_fusions_are_not_known(length: int, tmp_path: Path
 def test_a_group_in_a_random_graph_lies_in_what_is_named(seed: int, tmp_path: Path) -> None:
     """It may be named with neighbours that no cut separates from it."""
     model = random_graph(seed, 12)
-    for group in _groups(model):
+    for group in neighbours(model):
         world = World(folder=tmp_path, model=model, trouble=fused(*group))
         conclusion, named = found(world, gone=group[:-1])
         assert set(group) <= set(named)
@@ -293,19 +272,3 @@ def test_the_search_may_begin_behind_a_cut(tmp_path: Path) -> None:
     handover = world.handover()
     stretch = locate(handover, cuts, frozenset(cuts), always, begin=9)
     assert (stretch.conclusion, nodes_of(handover, stretch)) == (HERE, ("t11",))
-
-
-def _groups(model: onnx.ModelProto) -> list[list[str]]:
-    """Return pairs of nodes as runtimes fuse them: what the first makes, the other alone reads."""
-    graph = FlatGraph(model)
-    readers: dict[str, list[int]] = {}
-    for at, reads in enumerate(graph.reads):
-        for name in reads:
-            readers.setdefault(name, []).append(at)
-    groups = []
-    for at, node in enumerate(graph.nodes):
-        name = node.output[0]
-        single = len(node.output) == 1 and name not in graph.outputs
-        if name not in graph.constant and single and len(readers[name]) == 1:
-            groups.append([graph.nodes[at].output[0], graph.nodes[readers[name][0]].output[0]])
-    return groups

@@ -2,7 +2,7 @@
 
 import random
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,9 +12,17 @@ from ci_parity.config.model import Target
 from ci_parity.localise.graph import FlatGraph
 from ci_parity.records.observation import RunStatus
 from ci_parity.stages.localising.handover import Cut, Effect, Handover
-from ci_parity.stages.localising.locate import Stretch
+from ci_parity.stages.localising.locate import MoreTime, Stretch
 from ci_parity.stages.localising.sides import Side, Tensors
-from tests.fakes.simulated_bench import Part, SimulatedBench, Trouble, Values, sound, tensor
+from tests.fakes.simulated_bench import (
+    Part,
+    RefusedError,
+    SimulatedBench,
+    Trouble,
+    Values,
+    sound,
+    tensor,
+)
 from tests.support.graphs import model_of
 
 LIMIT = 0.5
@@ -160,3 +168,41 @@ def fused(first: str, *rest: str, by: float = 1.0) -> Trouble:
         return {nodes[-1]: by} if whole else {}
 
     return trouble
+
+
+def unable(trouble: Trouble, hidden: Collection[str]) -> Trouble:
+    """Return a system that cannot bring some tensors, except where they are all it is asked for."""
+
+    def hindered(part: Part) -> dict[str, float]:
+        if not part.outputs.isdisjoint(hidden):
+            raise RefusedError(RunStatus.ERROR)
+        return dict(trouble(part))
+
+    return hindered
+
+
+def neighbours(model: onnx.ModelProto) -> list[list[str]]:
+    """Return pairs of nodes as runtimes fuse them: what the first makes, the other alone reads."""
+    graph = FlatGraph(model)
+    readers: dict[str, list[int]] = {}
+    for at, reads in enumerate(graph.reads):
+        for name in reads:
+            readers.setdefault(name, []).append(at)
+    groups = []
+    for at, node in enumerate(graph.nodes):
+        name = node.output[0]
+        single = len(node.output) == 1 and name not in graph.outputs
+        if name not in graph.constant and single and len(readers[name]) == 1:
+            groups.append([graph.nodes[at].output[0], graph.nodes[readers[name][0]].output[0]])
+    return groups
+
+
+def always() -> bool:
+    """There is always more time."""
+    return True
+
+
+def turns(count: int) -> MoreTime:
+    """Return a clock that allows so many trials."""
+    left = iter(range(count))
+    return lambda: next(left, None) is not None
