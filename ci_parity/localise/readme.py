@@ -70,6 +70,10 @@ _STATUSES = """\
 The script needs NumPy and the runtime, nothing else; with another version installed it says what
 that one does. Its last line says which recorded result came out, and so does its exit status: 0 the
 baseline's, 1 the candidate's, 2 neither, 3 it could not be run."""
+_REPEATED = (
+    "It runs the model {} times, as when the fault was found: runs that differ from each other, and "
+    "not all of them as the baseline's, are the fault."
+)
 _EXPECTED = {"candidate": "fault reproduced: …", "baseline": "no fault: …"}
 
 
@@ -88,7 +92,10 @@ def _commands(about: "Reproduction") -> Iterator[str]:
         if folder.startswith(side):
             lines[:0] = [f"{python} -m venv {folder}", f"{folder}/bin/pip install {packages}"]
         block = "\n".join(("```sh", *lines, "```"))
-        yield f"The {side}: it ends with status {status} and `{_EXPECTED[side]}`.\n\n{block}"
+        words = f"The {side}: it ends with status {status} and `{_EXPECTED[side]}`."
+        if system.repeat > 1:
+            words += f" {_REPEATED.format(system.repeat)}"
+        yield f"{words}\n\n{block}"
     yield _STATUSES
 
 

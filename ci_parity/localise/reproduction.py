@@ -44,7 +44,7 @@ class System:
 
     `runtime` is a pinned requirement such as `onnxruntime==1.26.0`, or a command as
     `config.runtimes` writes it; `version` is what the runtime says of itself. `python` and `numpy`
-    are versions, empty where they are not known.
+    are versions, empty where they are not known. It ran `repeat` times.
     """
 
     runtime: str
@@ -54,6 +54,7 @@ class System:
     session_options: Mapping[str, Json] = field(default_factory=dict)
     python: str = ""
     numpy: str = ""
+    repeat: int = 1
 
     @property
     def family(self) -> str:
@@ -172,6 +173,7 @@ def _system(system: System) -> dict[str, Json]:
         "session_options": dict(system.session_options),
         "python": system.python,
         "numpy": system.numpy,
+        "repeat": system.repeat,
     }
 
 

@@ -56,21 +56,27 @@ def measure(
             input_folder=Path(source),
             folder=folder,
         )
-        return _placement(answer)
+        return placement_in(answer)
     except WorkerError as error:
         return _unknown(error.message)
-    except (EvidenceError, TypeError, ValueError) as error:
-        return _unknown(f"unreadable placement: {error}")
+    except EvidenceError as error:
+        return _unknown(f"unreadable placement: {error.what}")
 
 
-def _placement(answer: Mapping[str, Any]) -> Placement:
+def placement_in(answer: Mapping[str, Any]) -> Placement:
+    """Return what an answer says, with names as few and as short as are kept.
+
+    Raises:
+        EvidenceError: it is none that can be believed.
+    """
     raw = {"method": answer.get("method"), "operators": answer.get("operators")}
     raw |= {"memcpy": answer.get("memcpy"), "why_not": str(answer.get("why_not", ""))[:_MAX_TEXT]}
     told = from_json(Placement, raw, where="worker")
     operators = tuple(_bounded(one) for one in told.operators[:_MAX_OPERATORS])
     counts = [one.count for one in operators] + [told.memcpy or 0]
     if told.method.value not in _TOLD or len(told.operators) > _MAX_OPERATORS or min(counts) < 0:
-        raise ValueError("a method, a number of operators or a count that cannot be")
+        problem = "a method, a number of operators or a count that cannot be"
+        raise EvidenceError(problem, where="worker")
     return Placement(
         method=told.method, operators=operators, memcpy=told.memcpy,
         why_not=told.why_not or ("" if told.memcpy is not None else "the runner counts no copies"),

@@ -114,7 +114,7 @@ def test_the_digits_agree(runner: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["silero-vad", "silero-vad-half", "silero-vad-sequence"])
 def test_published_models_agree(name: str, runner: Path, tmp_path: Path) -> None:
-    """Speech detection, with its branches and recurrences; Candle lacks a part of all the others."""
+    """Speech detection, with its branches and recurrences; Candle lacks parts of all others."""
     model = next(found for found in published_models() if found.name == name)
     words = []
     for number, feeds in enumerate(model.cases):

@@ -13,6 +13,9 @@ process of its own, so that a crash is a result too. Exit status:
     2  neither
     3  it could not be run
 
+A side that ran repeatedly when the fault was found does so here: runs that differ from each other,
+and not all of them as the baseline's, are the fault too.
+
 Runs on Python 3.8 and later, NumPy 1.21 and later.
 """
 
@@ -80,11 +83,23 @@ def judge(about: dict[str, Any], side: str) -> int:
         return NOT_RUN
     sides = [about["sides"][name]["result"] for name in SIDES]
     stored = [dict(r, values=stored_values(n, r)) for n, r in zip(SIDES, sides)]
-    code, words = results.conclude(ours, stored[0], stored[1])
+    code, words = outcome(ours, stored[0], stored[1])
     for line in words:
         say(line)
     say(told(code, ours))
     return code
+
+
+def outcome(
+    ours: dict[str, Any], baseline: dict[str, Any], candidate: dict[str, Any]
+) -> tuple[int, list[str]]:
+    """Return whose result it is, and why; of runs that differ, one not the baseline's decides."""
+    runs = ours["runs"] or [{}]
+    found = [results.conclude(dict(ours, values=run), baseline, candidate) for run in runs]
+    code, words = next((one for one in found if one[0] != results.BASELINE), found[0])
+    if len(runs) > 1 and code == results.NEITHER:
+        code = results.CANDIDATE
+    return code, words
 
 
 CONCLUSIONS = {
@@ -97,6 +112,8 @@ CONCLUSIONS = {
 def told(code: int, ours: dict[str, Any]) -> str:
     """Say what a run comes to, and how it ended."""
     start, result = CONCLUSIONS[code]
+    if ours["status"] == results.OK and len(ours["runs"]) > 1 and code == results.CANDIDATE:
+        return start + "runs differ from each other, and not all are the baseline's"
     if ours["status"] == results.OK:
         return start + result
     verb = "the process dies: " if ours["status"] == "crash" else "it does not end: "
@@ -120,7 +137,7 @@ def run_apart(about: dict[str, Any], side: str) -> dict[str, Any]:
     env = dict(os.environ, ORT_DISABLE_TELEMETRY="1")
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, os.path.abspath(__file__), "--side", side, "--into", folder]
-        failed = {"stage": "run", "version": about["sides"][side]["family"], "values": {}}
+        failed = {"stage": "run", "version": about["sides"][side]["family"], "runs": []}
         try:
             ended = subprocess.run(command, env=env, check=False, timeout=about["limit_s"])
         except subprocess.TimeoutExpired:
@@ -131,8 +148,11 @@ def run_apart(about: dict[str, Any], side: str) -> dict[str, Any]:
         with open(os.path.join(folder, RESULT), encoding="utf-8") as stream:
             found: dict[str, Any] = json.load(stream)
         with np.load(os.path.join(folder, ARRAYS), allow_pickle=False) as arrays:
-            values = {r["name"]: results.read_value(r, arrays) for r in found["values"]}
-        return dict(found, values=values)
+            runs = [
+                {record["name"]: results.read_value(record, arrays) for record in run}
+                for run in found["runs"]
+            ]
+        return dict(found, runs=runs)
 
 
 def crash(status: int, folder: str) -> dict[str, Any]:
@@ -165,7 +185,7 @@ def attempt(
     """Load and run the model; an error of the runtime is a result."""
     import numpy as np
 
-    found: dict[str, Any] = {"status": results.OK, "stage": "start", "message": "", "values": []}
+    found: dict[str, Any] = {"status": results.OK, "stage": "start", "message": "", "runs": []}
     found["version"] = ""
     try:
         if side["family"] not in runtimes.RUNTIMES:
@@ -179,14 +199,28 @@ def attempt(
         runtime.load(os.path.join(HERE, side["model"]), side)
         found["stage"] = "run"
         feeds = {name: known[name] for name in side["inputs"]}
-        outputs = runtime.run(feeds, side["outputs"])
-        pairs = zip(side["outputs"], outputs)
-        found["values"] = [results.write_value(name, v, arrays) for name, v in pairs]
+        found["runs"] = [
+            [results.write_value(name, value, arrays) for name, value in run.items()]
+            for run in repeated(runtime, feeds, side)
+        ]
     except (runtimes.Unavailable, ImportError) as error:
         found.update(status=UNAVAILABLE, message=str(error))
     except Exception as error:
         found.update(status="error", message=type(error).__name__ + ": " + str(error))
     return found
+
+
+def repeated(runtime: Any, feeds: dict[str, Any], side: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what the first run brings and, where others differ, the one farthest from it."""
+    first = dict(zip(side["outputs"], runtime.run(feeds, side["outputs"])))
+    runs, farthest = [first], 0.0
+    for _ in range(side["repeat"] - 1):
+        other = dict(zip(side["outputs"], runtime.run(feeds, side["outputs"])))
+        gaps = results.gaps(other, first)
+        size = max((float("inf") if gap.problem else gap.size for gap in gaps), default=0.0)
+        if size > farthest:
+            runs, farthest = [first, other], size
+    return runs
 
 
 def say(text: str) -> None:

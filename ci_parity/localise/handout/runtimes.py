@@ -1,4 +1,4 @@
-"""The runtimes that a reproduction can run on: each loads a model and runs it once.
+"""The runtimes that a reproduction can run on: each loads a model and runs it.
 
 Only NumPy and the runtime itself are imported. Options are applied as they were when the fault was
 found.

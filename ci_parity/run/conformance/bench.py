@@ -66,15 +66,19 @@ class Bench:
 
     def load(self, model: "ModelProto") -> dict[str, Any]:
         """Save a model and load it."""
+        return self.ask("load", **self.loading(model))
+
+    def loading(self, model: "ModelProto") -> dict[str, object]:
+        """Save a model and return the request that loads it."""
         name = f"m{next(self.numbers)}.onnx"
         path = self.file(name, model.SerializeToString(deterministic=True))
         defaults = {tensor.name for tensor in model.graph.initializer}
-        return self.ask(
-            "load", model=str(path), provider=self.provider, provider_options={},
-            session_options={},
-            input_names=[i.name for i in model.graph.input if i.name not in defaults],
-            output_names=[o.name for o in model.graph.output],
-        )  # fmt: skip
+        return {
+            "model": str(path), "provider": self.provider, "provider_options": {},
+            "session_options": {},
+            "input_names": [i.name for i in model.graph.input if i.name not in defaults],
+            "output_names": [o.name for o in model.graph.output],
+        }  # fmt: skip
 
     def case(self, values: Mapping[str, Value], **payload: object) -> dict[str, object]:
         """Write inputs and return the request that runs them."""

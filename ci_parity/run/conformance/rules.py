@@ -7,11 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ci_parity.base.errors import EvidenceError
 from ci_parity.records.observation import RunStatus
 from ci_parity.run.conformance import models
 from ci_parity.run.conformance.bench import Bench, FailedError, UnsupportedError
 from ci_parity.run.conformance.expected import array, expect, floats
 from ci_parity.run.execute import PROTOCOL
+from ci_parity.run.placement import VERB, placement_in
 from ci_parity.run.protocol import WorkerError
 
 if TYPE_CHECKING:
@@ -208,6 +210,19 @@ def _times(bench: Bench) -> None:
         raise FailedError(f"samples_ns is {str(samples)[:80]}, not 5 or more durations")
 
 
+def _places(bench: Bench) -> None:
+    if VERB not in bench.ask("hello").get("verbs", ()):
+        raise UnsupportedError("it does not list the verb")
+    case = bench.case({"a": floats(1, 3), "b": floats(1, 3)})
+    answer = bench.ask(VERB, **bench.loading(models.add()), **case)
+    try:
+        count = placement_in(answer).count
+    except EvidenceError as error:
+        raise FailedError(f"unreadable placement: {error.what}") from error
+    if count < 1:
+        raise FailedError("a model of one node has no node")
+
+
 def _stays_in_its_folder(bench: Bench) -> None:
     bench.check_untouched()
     if not any(bench.exchange.iterdir()):
@@ -356,6 +371,12 @@ RULES = (
         name="time answers durations in nanoseconds",
         check=_times,
         remedy="answer at least `iterations` whole numbers, each the nanoseconds of one run",
+        required=False,
+    ),
+    Rule(
+        name="placement counts nodes by provider and operator",
+        check=_places,
+        remedy="answer `method`, `operators` and `memcpy`; leave the verb out if nothing is known",
         required=False,
     ),
     Rule(

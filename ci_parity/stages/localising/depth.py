@@ -50,9 +50,9 @@ def depth_of(
     guilty = set(handover.wanted(stretch.end)) - set(handover.given(stretch.start) or ())
     tensors = _chosen(handover, cuts, guilty)
     points: list[DepthPoint] = []
-    count = _FIRST
+    count = memory_bytes // handover.cut_bytes if handover.cut_bytes else _FIRST
     while tensors and more_time():
-        chunk, tensors = tensors[:count], tensors[count:]
+        chunk, tensors = tensors[: max(1, count)], tensors[max(1, count) :]
         left = handover.baseline.compute({}, chunk)
         right = handover.candidate.compute({}, chunk)
         if left.ok and right.ok:

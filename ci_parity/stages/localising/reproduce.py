@@ -141,6 +141,7 @@ def _system(job: Job, seen: Observation) -> System:
         runtime=runtime, version=about.version if about else "", provider=job.target.provider,
         provider_options=job.target.provider_options, session_options=job.target.session_options,
         python=about.python if about else "", numpy=about.numpy if about else "",
+        repeat=job.repeat,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Step 3d, as the path calls it: failed boundaries, the first ones first, become divergences."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,8 @@ def localise(
 ) -> Judgement:  # fmt: skip
     """Return a judgement with the first nodes that went wrong on its failed boundaries.
 
-    Boundaries that show an earlier one's deviation again are not looked into.
+    Boundaries that show an earlier one's deviation again are not looked into, unless that has
+    only stored references on one side: then the version before stands in for them.
 
     Args:
         judgement: what was judged.
@@ -37,6 +39,7 @@ def localise(
         keep: a folder for reproductions, None where none is wanted.
     """
     failed = [j for j in judgement.boundaries if j.outcome is Outcome.FAIL and not j.inherits]
+    failed = [_with_system(judged, judgement.boundaries) for judged in failed]
     found = []
     for number, judged in enumerate(failed[:_MOST] if budget.seconds else (), start=1):
         with progress.step(_title(judged), 0) as step:
@@ -50,6 +53,22 @@ def localise(
         judgement,
         divergences=tuple(found), findings=(*judgement.findings, *map(_finding, found)),
     )  # fmt: skip
+
+
+def _with_system(judged: Judged, boundaries: Sequence[Judged]) -> Judged:
+    """Return a boundary that shows the same deviation between two systems, else the given one."""
+    own = judged.boundary
+    if own.baseline_job is not None:
+        return judged
+    alike = (
+        other
+        for other in boundaries
+        if other.inherits and other.outcome is Outcome.FAIL
+        and other.boundary.baseline_job is not None
+        and (other.boundary.target, other.boundary.variant) == (own.target, own.variant)
+        and set(other.cases(Outcome.FAIL)) & set(judged.cases(Outcome.FAIL))
+    )  # fmt: skip
+    return next(alike, judged)
 
 
 def _title(judged: Judged) -> str:

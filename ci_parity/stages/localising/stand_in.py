@@ -23,7 +23,9 @@ from ci_parity.stages.boundaries import Compare, Judged
 from ci_parity.stages.localising.optimizers import is_onnxruntime
 
 _OFF = {"graph_optimization_level": "disable_all"}
-_NONE = "stand-in"
+_NAME = "stand-in"
+_DEVIATES = "deviates from the references likewise"
+_NOTHING = "nothing else here can run the model"
 
 Found = tuple[Judged | None, str]
 """The boundary with a stand-in as its baseline, or None and why there is none."""
@@ -44,25 +46,30 @@ def with_stand_in(
     """
     own = judged.boundary
     chosen = replace(inputs, cases=tuple(c for c in inputs.cases if c.case == case))
-    tried: list[str] = []
+    tried: dict[str, str] = {}
     for number, make in enumerate(_systems(own.candidate_job, folder)):
         try:
             job = make()
         except CiParityError as error:
-            tried.append(error.what)
+            tried[error.what] = "there is none"
+            continue
+        name = f"{job.launch.label} on the CPU, graph optimizations off"
+        if name in tried:
             continue
         seen = observe(job, chosen, folder / f"stand-in{number}", step)
         as_candidate = replace(own, candidate=seen, expected=(case,))
         if _outcome(compare(as_candidate).findings) is not Outcome.PASS:
-            tried.append(f"{seen.label} does not agree with them either")
+            tried[name] = _DEVIATES
             continue
         boundary = replace(own, baseline=seen, baseline_job=job, expected=(case,))
         found = compare(boundary)
         if _outcome(found.findings) is Outcome.FAIL:
             return Judged(boundary=boundary, findings=found.findings, outputs=found.outputs), ""
-        tried.append(f"{seen.label} agrees with them and with the candidate: it is a close call")
-    said = "; ".join(tried) or "nothing else here can run the model"
-    return None, f"no system stands in for the stored references: {said}"
+        tried[name] = "agrees with both: it is a close call"
+    said = "; ".join(f"{name}: {how}" for name, how in tried.items())
+    if tried and set(tried.values()) == {_DEVIATES}:
+        return None, f"the model itself differs from its source, not how it is run ({said})"
+    return None, f"no system stands in for the stored references ({said or _NOTHING})"
 
 
 def _systems(candidate: Job, folder: Path) -> Iterator[Callable[[], Job]]:
@@ -73,7 +80,7 @@ def _systems(candidate: Job, folder: Path) -> Iterator[Callable[[], Job]]:
         options = {**target.session_options, **_OFF}
         yield lambda: replace(plain, target=replace(target, session_options=options))
     if target.runtime != CURRENT or target.provider != CPU_PROVIDER:
-        beside = Target(name=_NONE, session_options=_OFF)
+        beside = Target(name=_NAME, session_options=_OFF)
         yield lambda: replace(plain, launch=prepare(CURRENT, cache=folder), target=beside)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from ci_parity.config.model import Target
 from ci_parity.records.observation import CaseInputs, InputSet, Observation, RunStatus
+from ci_parity.records.placement import Method, Placement
 from ci_parity.records.values import ValueRecord, read_value
 from ci_parity.run.execute import Job, Ports, observe
 from ci_parity.run.runtime import Launch
@@ -28,6 +29,7 @@ while read -r line; do
   case "$line" in
     *'"verb": "hello"'*) say "$(cat hello)" ;;
     *'"verb": "load"'*) printf '%s\n' "$line" > loaded; eval "$(cat load)" ;;
+    *'"verb": "placement"'*) say "$(cat placed)" ;;
     *'"name": "fine"'*)
       printf '\0\0\200\77' > y.bin
       runs '[{"name": "y", "kind": "tensor", "dtype": "float32", "shape": [1], "file": "y.bin"}]' ;;
@@ -87,7 +89,7 @@ def inputs(*names: str) -> InputSet:
 
 def observed(
     folder: Path, *names: str, hello: str = HELLO, load: str = LOAD, timeout_s: float = 20.0,
-    repeat: int = 1,
+    repeat: int = 1, provider: str = "CPUExecutionProvider", placed: str | None = None,
 ) -> Observation:  # fmt: skip
     """Run cases on the fake worker."""
     exchange = folder / "exchange"
@@ -100,13 +102,14 @@ def observed(
             argv=("/bin/sh", str(folder / "worker.sh")), label="fake==1.0", environment="digest"
         ),
         model=Path("models") / "m.onnx",
-        target=Target(name="cpu", session_options={"intra_op_num_threads": 1}),
+        target=Target(name="cpu", provider=provider, session_options={"intra_op_num_threads": 1}),
         timeout_s=timeout_s,
         repeat=repeat,
         ports=Ports(inputs=("x",), outputs=("b", "a")),
     )
     step = Counter()
-    found = observe(job, inputs(*names), exchange, step)
+    (exchange / "placed").write_text(placed or "", encoding="utf-8")
+    found = observe(job, inputs(*names), exchange, step, placed=placed is not None)
     not_run = sum(run.status is RunStatus.NOT_RUN for run in found.cases)
     assert step.done == len(found.cases) - not_run
     return found
@@ -231,6 +234,40 @@ def test_further_runs_that_differ_are_recorded(tmp_path: Path) -> None:
 def test_the_provider_of_the_last_run_counts(tmp_path: Path) -> None:
     """A runtime may fall back while it runs."""
     assert observed(tmp_path, "fine", "elsewhere").providers_used == ("Other",)
+
+
+PLACED = (
+    '"method": "assignment", "memcpy": 0, "operators":'
+    ' [{"provider": "GPU", "op_type": "Add", "count": 1, "names": []}]'
+)
+PLACES = HELLO.replace('["hello"]', '["hello", "placement"]')
+
+
+def test_where_nodes_ran_is_asked_once_the_cases_have_run(tmp_path: Path) -> None:
+    """Only of a provider other than the CPU, and only by who wants to know."""
+    found = observed(tmp_path, "fine", hello=PLACES, provider="GPU", placed=PLACED)
+    assert found.placement is not None
+    assert (found.placement.method, found.placement.on("GPU")) == (Method.ASSIGNMENT, 1)
+    assert statuses(found) == [OK]
+
+
+def test_nobody_asks_where_nodes_ran_unless_told_to(tmp_path: Path) -> None:
+    """Searches and noise runs do not."""
+    assert observed(tmp_path, "fine", hello=PLACES, provider="GPU").placement is None
+
+
+def test_the_plain_cpu_is_not_asked(tmp_path: Path) -> None:
+    """A worker that would answer nonsense is not heard: nothing else is there."""
+    found = observed(tmp_path, "fine", hello=PLACES, placed="nonsense")
+    assert found.placement == Placement(method=Method.CPU)
+
+
+def test_a_worker_that_is_gone_has_not_told_where_nodes_ran(tmp_path: Path) -> None:
+    """What it said of the cases before holds."""
+    found = observed(tmp_path, "fine", "segv", hello=PLACES, provider="GPU", placed=PLACED)
+    assert found.placement is not None
+    assert (found.placement.method, statuses(found)) == (Method.NONE, [OK, CRASH])
+    assert "no worker is left" in found.placement.why_not
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,10 @@ FAULTS = {
         "wire.Worker.time = lambda self, request: {'samples_ns': [0.5] * 9}",
         {"time answers durations in nanoseconds"},
     ),
+    "counts no node": (
+        "wire.counted = lambda nodes, requested: []",
+        {"placement counts nodes by provider and operator"},
+    ),
     "dies of a missing file": (
         (
             "read = wire.read_value\n"
@@ -132,7 +136,9 @@ def test_our_workers_break_no_rule(tmp_path: Path, name: str) -> None:
     """Those whose runtime is installed here; the others are checked in their environments."""
     worker = WORKERS / f"{name}_worker.py"
     found = checked(tmp_path, sys.executable, "-I", "-B", str(worker))
-    assert {check.mark for check in found.values()} == {Mark.PASSED}
+    marks = {check.name: check.mark for check in found.values() if check.mark is not Mark.PASSED}
+    known = "placement counts nodes by provider and operator"
+    assert marks == ({known: Mark.UNSUPPORTED} if name == "onnx" else {})
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -9,7 +9,6 @@ from pathlib import Path
 import onnx
 import pytest
 
-from ci_parity.localise.graph import FlatGraph
 from ci_parity.records.divergence import Conclusion
 from ci_parity.records.observation import RunStatus
 from ci_parity.stages.localising.handover import Handover
