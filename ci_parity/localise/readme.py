@@ -71,8 +71,8 @@ The script needs NumPy and the runtime, nothing else; with another version insta
 that one does. Its last line says which recorded result came out, and so does its exit status: 0 the
 baseline's, 1 the candidate's, 2 neither, 3 it could not be run."""
 _REPEATED = (
-    "It runs the model {} times, as when the fault was found: runs that differ from each other, and "
-    "not all of them as the baseline's, are the fault."
+    "It runs the model {} times, as when the fault was found: runs that differ from each other, "
+    "and not all of them as the baseline's, are the fault."
 )
 _EXPECTED = {"candidate": "fault reproduced: …", "baseline": "no fault: …"}
 

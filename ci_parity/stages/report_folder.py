@@ -1,6 +1,7 @@
 """Step 5a: the verdict as files: JSON, comment, bundle manifest, plots of error by depth."""
 
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ def write_report(verdict: Verdict, manifest: bytes, folder: Path, origin: Origin
     write_atomic(folder / "comment.md", text.encode())
     write_atomic(folder / "bundle.json", manifest)
     _write_plots(verdict, folder)
+    _drop_reproductions(verdict, folder)
     return report
 
 
@@ -39,6 +41,15 @@ def _write_plots(verdict: Verdict, folder: Path) -> None:
         name = plot_file(number, found)
         if name:
             write_atomic(folder / name, depth_plot.render(found).encode())
+
+
+def _drop_reproductions(verdict: Verdict, folder: Path) -> None:
+    """Delete the reproductions of an earlier run, which are no longer those of this verdict."""
+    own = {found.reproduction for found in verdict.divergences}
+    for earlier in folder.glob("repro-[0-9]*"):
+        ours = (earlier / "repro.json").is_file() and not earlier.is_symlink()
+        if ours and earlier.name not in own:
+            shutil.rmtree(earlier, ignore_errors=True)
 
 
 def json_bytes(document: Mapping[str, object]) -> bytes:

@@ -267,3 +267,15 @@ def test_two_equal_results_are_not_called_a_difference(tmp_path: Path) -> None:
     """What differs from run to run alone may be equal in these."""
     said = text(write(tmp_path, candidate=Observed(outputs={"y": X})))
     assert "what differs is not the same from run to run" in said
+
+
+def test_how_often_a_side_ran_is_told(tmp_path: Path) -> None:
+    """The script runs it as often; a side that ran once needs no word about it."""
+    about = about_of()
+    often = replace(about, candidate=replace(about.candidate, repeat=40))
+    folder = write(tmp_path, about=often)
+    sides = record(folder)["sides"]
+    assert (sides["baseline"]["repeat"], sides["candidate"]["repeat"]) == (1, 40)
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    assert text.count("It runs the model") == 1
+    assert "It runs the model 40 times" in text

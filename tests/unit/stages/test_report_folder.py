@@ -39,3 +39,16 @@ def test_plots_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
     assert "depth-2.svg" in written(tmp_path)
     write_report(passed(), b"{}", tmp_path, Origin())
     assert [name for name in written(tmp_path) if name.endswith(".svg")] == ["depth-of-field.svg"]
+
+
+def test_reproductions_of_an_earlier_run_do_not_stay(tmp_path: Path) -> None:
+    """Those of this verdict do, and so do folders that are not ours."""
+    for name, ours in (("repro-1", True), ("repro-2", True), ("repro-3", False)):
+        (tmp_path / name).mkdir()
+        if ours:
+            (tmp_path / name / "repro.json").touch()
+    verdict = passed(divergences=(divergence(reproduction="repro-2"),))
+    write_report(verdict, b"{}", tmp_path, Origin())
+    assert {name for name in written(tmp_path) if name.startswith("repro")} == {
+        "repro-2", "repro-3",
+    }  # fmt: skip
