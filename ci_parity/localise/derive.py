@@ -73,7 +73,8 @@ def renamed(model: "ModelProto", names: Mapping[str, str]) -> "ModelProto":
         for ports in (node.input, node.output):
             for at, name in enumerate(ports):
                 ports[at] = moved.get(name, name)
-    for known in (graph.input, graph.output, graph.value_info, graph.initializer):
+    sparse = [weight.values for weight in graph.sparse_initializer]
+    for known in (graph.input, graph.output, graph.value_info, graph.initializer, sparse):
         for port in known:
             port.name = moved.get(port.name, port.name)
     return model

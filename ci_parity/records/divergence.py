@@ -13,14 +13,15 @@ class Conclusion(enum.Enum):
     `HERE`: these nodes, given the baseline's own tensors, break the case. `FUSED`: they do so only
     where the runtime optimizes them together, not where each is observed. `AMPLIFIED`: none of them
     does so alone; small differences grow over them until the case breaks. `BRACKET`: it is among
-    them. `NOT_REPRODUCIBLE`: the candidate, run again, passes. `OPEN`: nothing could be narrowed
-    down.
+    them. `CARRIED`: no node, the case fails only after others in the same session.
+    `NOT_REPRODUCIBLE`: the candidate, run again, passes. `OPEN`: nothing could be narrowed down.
     """
 
     HERE = "here"
     FUSED = "fused"
     AMPLIFIED = "amplified"
     BRACKET = "bracket"
+    CARRIED = "carried"
     NOT_REPRODUCIBLE = "not_reproducible"
     OPEN = "open"
 
@@ -61,12 +62,13 @@ class Divergence:
 
     `nodes` are the baseline's nodes, `candidate_nodes` those of the candidate's model where that is
     another one; `constant` says that they compute a constant, and what reads it is not at fault.
-    `refusal` says how the candidate ended where it brought no outputs. `used` is the part of its
-    limit that the worst output uses on account of these nodes alone, `whole` the part it used in
-    the failed run; None where no number says. `local` compares the tensors behind the nodes, both
-    sides given the baseline's inputs. `optimizers` are the runtime's optimizations without which it
-    does not happen. `further` says that more is wrong behind these nodes. `tried` counts the runs
-    it took. `reproduction` is a folder, relative to the report's, empty where there is none.
+    `refusal` says how the candidate ended where it brought no outputs, `after` are cases without
+    which before it this one passes. `used` is the part of its limit that the worst output uses on
+    account of these nodes alone, `whole` the part it used in the failed run; None where no number
+    says. `local` compares the tensors behind the nodes, both sides given the baseline's inputs.
+    `optimizers` are the runtime's optimizations without which it does not happen. `further` says
+    that more is wrong behind these nodes. `tried` counts the runs it took. `reproduction` is a
+    folder, relative to the report's, empty where there is none.
     """
 
     target: str
@@ -79,6 +81,7 @@ class Divergence:
     candidate_nodes: tuple[NodeName, ...] = ()
     constant: bool = False
     refusal: RunStatus | None = None
+    after: tuple[str, ...] = ()
     used: float | None = None
     whole: float | None = None
     local: tuple[OutputComparison, ...] = ()

@@ -12,7 +12,7 @@ SHOWN_TENSORS = 12
 _SHOWN_POINTS = 10
 _LONGEST_BAR = 16
 _PLOTTED_POINTS = 3
-_NAMELESS = {Conclusion.NOT_REPRODUCIBLE, Conclusion.OPEN}
+_NAMELESS = {Conclusion.CARRIED, Conclusion.NOT_REPRODUCIBLE, Conclusion.OPEN}
 
 
 def first_divergence(divergences: Sequence[Divergence]) -> Divergence | None:

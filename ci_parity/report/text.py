@@ -96,9 +96,10 @@ def _placements(verdict: Verdict) -> Iterator[str]:
     for system in verdict.placements:
         words = [] if system.placement.method is Method.CPU else [placement_line(system)]
         words += [f"its runtime printed {counts(system.warnings)}"] if system.warnings else []
-        where = " / ".join(part for part in ("placement", system.target, system.variant) if part)
+        where = " / ".join(part for part in (system.target, system.variant) if part)
         if words:
-            yield "  " + visible(f"{where}: {'; '.join(words)}", 400)
+            place = f"placement {where}".strip()
+            yield "  " + visible(f"{place}: {'; '.join(words)}", 400)
 
 
 def _changes(changes: ChangeSet) -> Iterator[str]:

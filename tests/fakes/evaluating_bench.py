@@ -54,7 +54,8 @@ class EvaluatingBench(Bench):
         self, model: Path, inputs: Sequence[ValueRecord], outputs: Sequence[str], stem: str,
         session_options: Mapping[str, Json] | None = None,
     ) -> CaseRun:  # fmt: skip
-        """Compute a part."""
+        """Compute a part; the evaluator has no session options."""
+        assert not session_options
         self.runs += 1
         feeds = {record.name: read_value(record, self.folder) for record in inputs}
         brought: list[tuple[ValueRecord, ...]] = []

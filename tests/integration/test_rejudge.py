@@ -98,11 +98,11 @@ def judge(repository: UserRepository, folder: Path, *arguments: str) -> tuple[in
 
 
 def facts(report: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """Return what a report found, without the causes, which cannot be looked for again."""
+    """Return what a report found, without causes and nodes, which cannot be looked for again."""
     return [
         (f["id"], f["outcome"], f["subject"]["boundary"], f["subject"]["case"], f["evidence"])
         for f in report["findings"]
-        if f["id"] != "attribution"
+        if f["id"] not in {"attribution", "divergence"}
     ]
 
 
@@ -122,6 +122,7 @@ def test_the_same_policy_says_the_same(
     assert judged["outputs"] == report["outputs"]
     assert judged["rows"] == report["rows"]
     assert judged["changes"] == report["changes"]
+    assert (len(report["divergences"]), judged["divergences"]) == (1, [])
     assert {"contract", "self-checks"} <= {row["boundary"] for row in judged["rows"]}
     assert any(fact[:2] == ("self.threads", "pass") for fact in facts(judged))
     assert "judged again" in judged["summary"]

@@ -19,6 +19,7 @@ from ci_parity.stages.boundaries import Judged
 from ci_parity.stages.boundary_floors import Floors, floors_of
 from ci_parity.stages.judge import compare_boundary
 from ci_parity.stages.localising.by_values import paired_inside
+from ci_parity.stages.localising.carried import fails_after
 from ci_parity.stages.localising.constants import are_to_blame, constants_of
 from ci_parity.stages.localising.depth import depth_of
 from ci_parity.stages.localising.failure import Failure, judge_of, worst_failure
@@ -123,6 +124,12 @@ class BoundarySearch:
         """Tell a failure that does not repeat itself from one that taking the model apart hides."""
         if fails_as_it_is(handover, self.judged.boundary.candidate_job.model):
             return self._open(failure.case, _HIDDEN)
+        compare = partial(compare_boundary, policy=self.policy, calibrator=self.calibrator)
+        handover.candidate.bench.end()
+        after = fails_after(self.judged, failure.case, self.inputs, compare, self.folder, self.step)
+        if after:
+            found = self._divergence(failure.case, Conclusion.CARRIED)
+            return self._said(replace(found, after=after))
         return self._said(self._divergence(failure.case, Conclusion.NOT_REPRODUCIBLE))
 
     def _named(

@@ -16,6 +16,11 @@ def sentence(found: Divergence) -> str:
             "not reproducible: run again on this case, the candidate's outputs agree with the "
             "baseline's"
         )
+    if found.conclusion is Conclusion.CARRIED:
+        return (
+            f"no node is at fault: alone the case passes, after {_cases(found.after)} in the same "
+            "session it fails; the candidate keeps something from one input to the next"
+        )
     nodes = _nodes(found.nodes)
     match found.conclusion:
         case Conclusion.HERE:
@@ -34,6 +39,11 @@ def sentence(found: Divergence) -> str:
             how = "the search could not narrow it further"
     parts = [f"{start} ({how})", _optimizers(found), _effect(found), _further(found)]
     return "; ".join(part for part in parts if part)
+
+
+def _cases(names: Sequence[str]) -> str:
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
 
 
 def _nodes(nodes: Sequence[NodeName]) -> str:

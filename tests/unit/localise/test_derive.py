@@ -9,12 +9,13 @@ import pytest
 from onnx import TensorProto, TypeProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from ci_parity.localise.derive import element_code, inputs_of, part, type_of
+from ci_parity.localise.derive import element_code, inputs_of, part, renamed, type_of
 from ci_parity.localise.graph import FlatGraph
 from ci_parity.records.values import ELEMENT_TYPES, ValueRecord
 from tests.support.graphs import model_of
 
 PAIR = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+TRIPLE = helper.make_tensor_type_proto(TensorProto.FLOAT, [3])
 NODES = [
     "Add: x, w -> a", "Identity: w -> v", "Mul: a, v -> b", "Sub: b, z -> c", "Add: a, c -> y",
 ]  # fmt: skip
@@ -212,3 +213,78 @@ def _run(model: onnx.ModelProto, feeds: Mapping[str, Any]) -> Any:
     """Run a part on those of the feeds that it reads."""
     given = {name: feeds[name] for name in inputs_of(model)}
     return ReferenceEvaluator(model).run(None, given)
+
+
+def told() -> FlatGraph:
+    """Return the same graph with the types of all its tensors."""
+    model = whole().model
+    model.graph.value_info.extend(onnx.ValueInfoProto(name=n, type=PAIR) for n in "vabc")
+    return FlatGraph(model)
+
+
+def evaluated(model: onnx.ModelProto, *values: float) -> list[list[float]]:
+    """Return what a model makes of pairs of numbers, in the order of its inputs."""
+    names = inputs_of(model)
+    feeds = {n: np.array([v, -v], np.float32) for n, v in zip(names, values, strict=True)}
+    return [found.tolist() for found in ReferenceEvaluator(model).run(None, feeds)]
+
+
+@pytest.mark.parametrize(
+    ("names", "inputs", "outputs"),
+    [
+        ({}, ["z", "a"], ["b", "c"]),
+        ({"a": "before", "b": "behind"}, ["z", "before"], ["behind", "c"]),
+        ({"b": "c", "c": "b"}, ["z", "a"], ["c", "b"]),
+        ({"a": "b"}, ["z", "b"], ["b_other", "c"]),
+        ({"a": "w"}, ["z", "w"], ["b", "c"]),
+        ({"a": "b", "b": "b_other"}, ["z", "b"], ["b_other", "c"]),
+        ({"b": "v", "c": "v_other"}, ["z", "a"], ["v", "v_other"]),
+        ({"a": "z", "b": "b", "elsewhere": "c"}, ["z_other", "z"], ["b", "c"]),
+    ],
+)
+def test_a_part_computes_the_same_under_other_names(
+    names: Mapping[str, str], inputs: list[str], outputs: list[str]
+) -> None:
+    """A tensor whose name another one gets has a new one; its weights and constants too."""
+    given = part(told(), {"a": PAIR}, ["b", "c"])
+    expected = evaluated(given, 2.0, 3.0)
+    model = renamed(given, names)
+    assert ports(model) == (inputs, outputs)
+    onnx.checker.check_model(model)
+    assert evaluated(model, 2.0, 3.0) == expected
+    every = [name for node in model.graph.node for name in (*node.input, *node.output)]
+    assert len(set(every)) == 6
+
+
+def test_types_inside_follow_their_tensors() -> None:
+    """A type under a name that another tensor has now would refute it."""
+    model = told().model
+    next(port for port in model.graph.value_info if port.name == "b").type.CopyFrom(TRIPLE)
+    found = renamed(part(FlatGraph(model), {"a": PAIR}, ["c"]), {"a": "b", "b": "a", "v": "u"})
+    types = {port.name: port.type for port in found.graph.value_info}
+    assert types == {"a": TRIPLE, "u": PAIR}
+
+
+def test_a_sparse_weight_makes_way_too() -> None:
+    """It keeps its readers."""
+    model = model_of(["MatMul: x, s -> a", "Neg: a -> y"])
+    values = helper.make_tensor("s", TensorProto.FLOAT, [1], [3.0])
+    places = helper.make_tensor("", TensorProto.INT64, [1], [0])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [2]))
+    found = renamed(part(FlatGraph(model), {}, ["a"]), {"a": "s"})
+    (sparse,) = found.graph.sparse_initializer
+    (node,) = found.graph.node
+    assert (sparse.values.name, list(node.input), list(node.output)) == (
+        "s_other", ["x", "s_other"], ["s"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("given", ["x", "w", "v"])
+def test_what_is_given_is_not_computed_whatever_it_was(given: str) -> None:
+    """An input, or a constant that nodes computed, is an input of the part."""
+    model = part(told(), {"a": PAIR, given: PAIR}, ["b"])
+    names, outputs = ports(model)
+    assert outputs == ["b"]
+    assert len(names) == len(set(names))
+    assert made(model) == (["b"] if given == "v" else ["v", "b"])
+    onnx.checker.check_model(model)

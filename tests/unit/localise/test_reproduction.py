@@ -276,6 +276,5 @@ def test_how_often_a_side_ran_is_told(tmp_path: Path) -> None:
     folder = write(tmp_path, about=often)
     sides = record(folder)["sides"]
     assert (sides["baseline"]["repeat"], sides["candidate"]["repeat"]) == (1, 40)
-    text = (folder / "README.md").read_text(encoding="utf-8")
-    assert text.count("It runs the model") == 1
-    assert "It runs the model 40 times" in text
+    assert text(folder).count("It runs the model") == 1
+    assert "It runs the model 40 times" in text(folder)

@@ -100,7 +100,11 @@ FAULTS = {
         {"time answers durations in nanoseconds"},
     ),
     "counts no node": (
-        "wire.counted = lambda nodes, requested: []",
+        (
+            "onnx_worker.Reference.more_verbs = ('placement',)\n"
+            "placed = {'method': 'device', 'operators': [], 'memcpy': 0}\n"
+            "onnx_worker.Reference.placement = lambda self, request, feeds: placed"
+        ),
         {"placement counts nodes by provider and operator"},
     ),
     "dies of a missing file": (
