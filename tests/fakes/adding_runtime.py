@@ -6,7 +6,8 @@ It speaks the worker protocol without NumPy, so that it starts in a moment. OWN 
 and so is the model's file: `adds` is what it adds; `with` maps a word to what is added where a part
 has it among its `words`; `refuses` are words of models that it does not load; `crashes` are words
 at which the process ends, `raises` those at which a run fails, or `load`; `drifts` adds another
-number in every run. The session option `execution_mode` is a word too.
+number in every run. The session options `execution_mode` and `graph_optimization_level` are words
+too.
 """
 
 import json
@@ -37,8 +38,10 @@ class Adding:
         own = self.parts[0]
         with open(request["model"], encoding="utf-8") as stream:  # noqa: PTH123 - starts sooner
             model = json.load(stream)
-        mode = request["session_options"].get("execution_mode", "sequential")
-        self.words = {*own.get("words", ()), *model.get("words", ()), mode}
+        options = request["session_options"]
+        mode = options.get("execution_mode", "sequential")
+        level = options.get("graph_optimization_level", "enable_all")
+        self.words = {*own.get("words", ()), *model.get("words", ()), mode, level}
         refused = sorted(self.words & set(own.get("refuses", ())))
         if refused:
             raise ValueError(f"operator set {', '.join(refused)} is not supported")

@@ -16,7 +16,8 @@ from ci_parity.run.execute import Job
 from ci_parity.run.runtime import Launch
 from ci_parity.stages.suite import write_inputs
 
-ADDING = Path(__file__).parents[1] / "fakes" / "adding_runtime.py"
+_FAKES = Path(__file__).parents[1] / "fakes"
+ADDING = _FAKES / "adding_runtime.py"
 LOOSE = policy({"tolerance": {"rtol": 0, "atol": 1.0}, "latency": {"measure": False}})
 """Differences up to one pass, and nothing is timed."""
 
@@ -25,6 +26,12 @@ def runtime(label: str, **own: Any) -> Launch:
     """Return the launch of an adding runtime that has these parts."""
     argv = (sys.executable, "-I", "-S", "-B", str(ADDING), json.dumps(own))
     return Launch(argv=argv, label=label, environment=json.dumps(own, sort_keys=True))
+
+
+def faulty_onnxruntime(**fault: Any) -> tuple[str, ...]:
+    """Return the command of the onnxruntime at hand with a fault, as its fake has it."""
+    script = str(_FAKES / "faulty_onnxruntime.py")
+    return (sys.executable, "-I", "-B", script, json.dumps(fault))
 
 
 PLAIN = runtime("adding==1.0")

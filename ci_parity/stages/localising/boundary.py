@@ -34,6 +34,8 @@ from ci_parity.stages.localising.sides import Side
 from ci_parity.stages.localising.stand_in import with_stand_in
 from ci_parity.stages.localising.words import sentence
 
+# A part that takes so long, or so many times what the whole takes on the baseline, hangs.
+_PATIENCE_S, _SLOWER = 30.0, 20.0
 _HIDDEN = (
     "the candidate fails on the model as it is, and not as it was taken apart for the search: with "
     "control flow flattened and the outputs that agree left out"
@@ -100,7 +102,11 @@ class BoundarySearch:
     ) -> Divergence:
         boundary = self.judged.boundary
         assert boundary.baseline_job is not None
-        jobs = (boundary.baseline_job, boundary.candidate_job)
+        limit_s = self._limit_s(failure)
+        jobs = tuple(
+            replace(job, timeout_s=min(job.timeout_s, limit_s))
+            for job in (boundary.baseline_job, boundary.candidate_job)
+        )
         sides = set_up(jobs, failure, self.inputs, self.folder, stack, self.step)
         exchange = sides.baseline.bench.folder
         handover = Handover(
@@ -119,6 +125,12 @@ class BoundarySearch:
         if self.explain:
             found = self._explained(found, sides, handover, stretch, more_time)
         return self._said(found)
+
+    def _limit_s(self, failure: Failure) -> float:
+        """Return how long a part may take: a hang must not use up the search's time."""
+        runs = self.judged.boundary.baseline.cases
+        usual_ms = max((r.duration_ms for r in runs if r.case == failure.case), default=0.0)
+        return max(_PATIENCE_S, min(self.budget.seconds, _SLOWER * usual_ms / 1000))
 
     def _vanished(self, handover: Handover, failure: Failure) -> Divergence:
         """Tell a failure that does not repeat itself from one that taking the model apart hides."""

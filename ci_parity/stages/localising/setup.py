@@ -67,7 +67,7 @@ class Sides:
 
 
 def set_up(
-    jobs: tuple[Job, Job], failure: Failure, inputs: InputSet, folder: Path, stack: ExitStack,
+    jobs: Sequence[Job], failure: Failure, inputs: InputSet, folder: Path, stack: ExitStack,
     step: Step,
 ) -> Sides:  # fmt: skip
     """Start both systems and take their models apart for one case.

@@ -15,7 +15,7 @@ from ci_parity.base.progress import Step
 from ci_parity.config.model import Target
 from ci_parity.config.runtimes import CPU_PROVIDER, CURRENT
 from ci_parity.records.finding import Finding
-from ci_parity.records.observation import InputSet
+from ci_parity.records.observation import InputSet, Observation, RunStatus
 from ci_parity.records.outcome import Outcome
 from ci_parity.run.execute import Job, observe
 from ci_parity.run.runtime import prepare
@@ -53,13 +53,13 @@ def with_stand_in(
         except CiParityError as error:
             tried[error.what] = "there is none"
             continue
-        name = f"{job.launch.label} on the CPU, graph optimizations off"
+        name = f"{job.launch.label} on {job.target.provider}, graph optimizations off"
         if name in tried:
             continue
         seen = observe(job, chosen, folder / f"stand-in{number}", step)
         as_candidate = replace(own, candidate=seen, expected=(case,))
         if _outcome(compare(as_candidate).findings) is not Outcome.PASS:
-            tried[name] = _DEVIATES
+            tried[name] = _DEVIATES if _ran(seen) else "cannot run it"
             continue
         boundary = replace(own, baseline=seen, baseline_job=job, expected=(case,))
         found = compare(boundary)
@@ -82,6 +82,11 @@ def _systems(candidate: Job, folder: Path) -> Iterator[Callable[[], Job]]:
     if target.runtime != CURRENT or target.provider != CPU_PROVIDER:
         beside = Target(name=_NAME, session_options=_OFF)
         yield lambda: replace(plain, launch=prepare(CURRENT, cache=folder), target=beside)
+
+
+def _ran(seen: Observation) -> bool:
+    """Whether a system brought outputs to compare."""
+    return bool(seen.cases) and all(run.status is RunStatus.OK for run in seen.cases)
 
 
 def _outcome(findings: tuple[Finding, ...]) -> Outcome:
