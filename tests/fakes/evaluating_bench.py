@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
@@ -57,7 +58,7 @@ class EvaluatingBench(Bench):
         """Compute a part; the evaluator has no session options."""
         assert not session_options
         self.runs += 1
-        feeds = {record.name: read_value(record, self.folder) for record in inputs}
+        feeds = {r.name: np.array(read_value(r, self.folder)) for r in inputs}
         brought: list[tuple[ValueRecord, ...]] = []
         try:
             for fault in self.faults:
@@ -70,7 +71,7 @@ class EvaluatingBench(Bench):
                         for at, (name, value) in enumerate(zip(outputs, values, strict=True))
                     )
                 )
-        except (ValueError, RuntimeError, KeyError) as error:
+        except (ValueError, TypeError, RuntimeError, KeyError) as error:
             return CaseRun(case=stem, status=RunStatus.ERROR, message=str(error))
         first, *others = brought
         return CaseRun(case=stem, status=RunStatus.OK, outputs=first, repeats=tuple(others))

@@ -12,13 +12,18 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from ci_parity.run.workers.onnxruntime_worker import OnnxRuntime, wire
+from ci_parity.run.workers.onnxruntime_worker import OnnxRuntime
+
+if TYPE_CHECKING:
+    from ci_parity.run.workers import wire
+else:
+    import wire
 
 
 class Faulty(OnnxRuntime):

@@ -113,6 +113,7 @@ class BoundarySearch:
             baseline=sides.baseline, candidate=sides.candidate, outputs=sides.outputs,
             judge=judge_of(boundary, failure, self.policy, self._floors(), exchange),
             refusal=failure.refusal, memory_bytes=self.budget.memory_mib << 20, loose=sides.loose,
+            steady=sides.kept or frozenset(),
         )  # fmt: skip
         whole = handover.effect(None, None)
         if whole is None:

@@ -1,10 +1,13 @@
 """What the stretch at fault does by itself: its results on both sides, given the same tensors."""
 
+import contextlib
+
 from ci_parity.base.errors import EvidenceError
 from ci_parity.compare.outputs import Side as Outputs
 from ci_parity.compare.outputs import compare_outputs
 from ci_parity.config.model import Policy
 from ci_parity.records.finding import OutputComparison, Subject
+from ci_parity.records.outcome import Outcome
 from ci_parity.stages.localising.handover import Handover
 from ci_parity.stages.localising.locate import Stretch
 from ci_parity.stages.localising.noise import Noise
@@ -33,11 +36,16 @@ def local_figures(
         return ()
     floors = noise.floors(subject.case, given, wanted, SEEDS)
     folder = handover.baseline.bench.folder
-    baseline, candidate = (
-        Outputs(outputs=tuple(found.tensors[name] for name in wanted), folder=folder)
-        for found in (left, right)
-    )
-    try:
-        return compare_outputs(subject, baseline, candidate, policy, floors).outputs
-    except EvidenceError:
-        return ()
+    expected = Outputs(outputs=tuple(left.tensors[name] for name in wanted), folder=folder)
+    found: list[tuple[OutputComparison, ...]] = []
+    for tensors in (right.tensors, *right.others):
+        brought = Outputs(outputs=tuple(tensors[name] for name in wanted), folder=folder)
+        with contextlib.suppress(EvidenceError):
+            found.append(compare_outputs(subject, expected, brought, policy, floors).outputs)
+    return max(found, key=_needed, default=())
+
+
+def _needed(outputs: tuple[OutputComparison, ...]) -> float:
+    """Return how much the worst output needs; infinite where a failed one has no number."""
+    lost = any(o.outcome is Outcome.FAIL and o.required is None for o in outputs)
+    return float("inf") if lost else max((o.required or 0.0 for o in outputs), default=0.0)

@@ -53,6 +53,7 @@ class Handover:
         refusal: how the candidate failed, where it brought no outputs at all.
         memory_bytes: how much the tensors may hold that one run hands out.
         loose: tensors that are not handed over, because each side computes its own.
+        steady: cuts at which the baseline can be observed without computing something else.
     """
 
     baseline: Side
@@ -62,10 +63,12 @@ class Handover:
     refusal: RunStatus | None = None
     memory_bytes: int = 64 << 20
     loose: frozenset[str] = frozenset()
+    steady: frozenset[int] = frozenset()
     effects: dict[tuple[Cut, Cut], Effect | None] = field(default_factory=dict)
     handed: dict[int, Tensors] = field(default_factory=dict)
     brought: dict[tuple[Cut, Cut], tuple[Tensors, ...]] = field(default_factory=dict)
     own: dict[tuple[Cut, Cut], bool] = field(default_factory=dict)
+    upset: dict[int, bool] = field(default_factory=dict)
     cut_bytes: int = 0
     obstacles: dict[str, None] = field(default_factory=dict)
 
@@ -176,7 +179,7 @@ class Handover:
     def forget(self, loose: frozenset[str]) -> None:
         """Hand over other tensors from now on; what is known of the old ones is dropped."""
         self.loose = loose
-        for known in (self.effects, self.handed, self.brought, self.own):
+        for known in (self.effects, self.handed, self.brought, self.own, self.upset):
             known.clear()
 
     def wanted(self, end: Cut) -> tuple[str, ...]:
@@ -235,7 +238,22 @@ class Handover:
         own = self.handed.get(end) if end is not None else None
         if own is not None and self._equal(own, tensors):
             return Effect(bad=False, used=0.0)
-        return self.finish(tensors)
+        effect = self.finish(tensors)
+        if effect is not None and effect.bad and end is not None and self._upsets(end):
+            return None
+        return effect
+
+    def _upsets(self, end: int) -> bool:
+        """Whether the baseline breaks the case itself where it is observed at a cut."""
+        if end in self.steady:
+            return False
+        if end not in self.upset:
+            own = self.given(end)
+            effect = None if own is None else self.finish(own)
+            self.upset[end] = effect is None or effect.bad
+            if self.upset[end]:
+                self._note("the baseline computes something else where it is observed")
+        return self.upset[end]
 
     def _equal(self, own: Tensors, others: Tensors) -> bool:
         folder = self.baseline.bench.folder

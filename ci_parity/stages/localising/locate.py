@@ -62,6 +62,8 @@ def locate(
     )  # fmt: skip
     before = near if fine.good is None else fine.good
     end = coarse.bad if fine.bad is None else fine.bad
+    # Where the baseline cannot be observed there is no cut.
+    behind = tuple(cut for cut in behind if not handover.upset.get(cut))
     if _within(behind, before, end):
         return Stretch(start=origin, end=end, conclusion=Conclusion.BRACKET)
     if handover.breaks(before, end):

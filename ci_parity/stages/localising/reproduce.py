@@ -82,9 +82,9 @@ class Reproducer:
     def _specimen(self) -> Specimen | None:
         """Return the stretch as models of both sides; None where it cannot be cut out."""
         given = self.handover.given(self.stretch.start)
-        wanted = self.handover.wanted(self.stretch.end)
         if given is None:
             return None
+        wanted = tuple(n for n in self.handover.wanted(self.stretch.end) if n not in given)
         baseline, candidate = self.sides.baseline, self.sides.candidate
         try:
             inputs = self._inputs(given)

@@ -38,7 +38,7 @@ pub fn ordered(mut ports: Vec<Port>, names: &[String]) -> Result<Vec<Port>> {
     }
     let take = |name: &String| {
         let index = ports.iter().position(|port| port.name == *name);
-        let index = index.ok_or_else(|| format!("the model has no {name:?}, or has it once"))?;
+        let index = index.ok_or_else(|| format!("the model has no {name:?}, or no second one"))?;
         Ok(ports.swap_remove(index))
     };
     names.iter().map(take).collect()

@@ -226,7 +226,7 @@ def evaluated(model: onnx.ModelProto, *values: float) -> list[list[float]]:
     """Return what a model makes of pairs of numbers, in the order of its inputs."""
     names = inputs_of(model)
     feeds = {n: np.array([v, -v], np.float32) for n, v in zip(names, values, strict=True)}
-    return [found.tolist() for found in ReferenceEvaluator(model).run(None, feeds)]
+    return [np.asarray(found).tolist() for found in ReferenceEvaluator(model).run(None, feeds)]
 
 
 @pytest.mark.parametrize(

@@ -85,13 +85,13 @@ def test_what_is_no_longer_loose_is_handed_over(tmp_path: Path) -> None:
 
 def test_the_worst_of_the_runs_of_a_part_is_judged(tmp_path: Path) -> None:
     """What the candidate brought is finished by the baseline."""
-    asked = World(folder=tmp_path, model=chain(5), trouble=wrong("t1", by=0.1)).handover()
+    asked = World(folder=tmp_path, model=chain(5), trouble=wrong("t1", by=0.125)).handover()
     runs = [asked.candidate.compute({}, ("t2",))]
     asked.candidate.bench.trouble = wrong("t1")  # type: ignore[attr-defined]
     runs.append(asked.candidate.compute({}, ("t2",)))
     seen = Computed(tensors=runs[0].tensors, others=(runs[1].tensors,))
     assert asked.judged(seen, 2) == Effect(bad=True, used=1 / LIMIT)
-    assert asked.judged(runs[0], 2) == Effect(bad=False, used=pytest.approx(0.1 / LIMIT))
+    assert asked.judged(runs[0], 2) == Effect(bad=False, used=0.125 / LIMIT)
     assert asked.effects == {}
 
 

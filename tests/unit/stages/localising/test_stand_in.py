@@ -20,7 +20,7 @@ from ci_parity.stages.judge import compare_boundary
 from ci_parity.stages.localising.stand_in import Found, with_stand_in
 from tests.fakes.simulated_bench import Counter
 from tests.support.models import save
-from tests.support.observations import case_run, observation
+from tests.support.observations import case_run, references
 from tests.support.systems import faulty_onnxruntime, inputs, job, model, runtime
 
 POLICY = policy({"tolerance": {"rtol": 0, "atol": 0.1}})
@@ -51,7 +51,7 @@ def stood_in(
     ]
     boundary = Boundary(
         kind=Kind.SOURCE, label="source→exported", target="cpu", variant="v",
-        baseline=observation(folder / "stored", *stored, runtime=None, providers_used=()),
+        baseline=references(folder / "stored", *stored),
         candidate=observe(candidate, given, folder / "candidate", Counter()),
         baseline_job=None, candidate_job=candidate, expected=("first", "second"),
     )  # fmt: skip
@@ -131,7 +131,9 @@ def test_the_onnxruntime_at_hand_is_the_next(target: Target, tried: int, tmp_pat
     nodes = [helper.make_node("Relu", ["x"], ["y"], name="y")]
     path = save(tmp_path / "model.onnx", nodes, {"x": vector}, {"y": vector})
     at_hand = prepare(CURRENT, cache=tmp_path)
-    launch = replace(at_hand, argv=faulty_onnxruntime(nodes=["y"], instead="Exp"))
+    command = faulty_onnxruntime(nodes=["y"], instead="Exp")
+    label = at_hand.label if target.runtime == CURRENT else target.runtime
+    launch = replace(at_hand, argv=command, label=label)
     _, (judged, why) = stood_in(tmp_path, launch, path, target)
     assert why == ""
     assert judged is not None
@@ -151,10 +153,12 @@ def test_the_onnxruntime_at_hand_stands_in_for_itself_once(tmp_path: Path) -> No
     assert [path.name for path in (tmp_path / "work").iterdir()] == ["stand-in0"]
 
 
-def test_a_runtime_that_cannot_be_had_is_said(tmp_path: Path) -> None:
-    """Of another runtime nothing without optimizations is known; here nothing else runs it."""
+def test_where_nothing_else_runs_the_model_that_is_said(tmp_path: Path) -> None:
+    """A runtime of another kind has no run without optimizations."""
     target = Target(name="c", runtime="openvino==0.1")
     _, (judged, why) = stood_in(tmp_path, faulty(5.0), model(tmp_path, "m"), target)
     assert judged is None
-    assert why.startswith("no system stands in for the stored references (onnxruntime ")
-    assert why.endswith(" on CPUExecutionProvider, graph optimizations off: cannot run it)")
+    assert why == (
+        f"no system stands in for the stored references ({prepare(CURRENT, cache=tmp_path).label} "
+        "on CPUExecutionProvider, graph optimizations off: cannot run it)"
+    )

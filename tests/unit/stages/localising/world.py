@@ -79,6 +79,7 @@ class World:
         return Handover(
             baseline=baseline, candidate=candidate, outputs=graph.outputs, refusal=self.refusal,
             judge=lambda tensors: self._judged(tensors, right, values),
+            steady=frozenset(graph.cuts()),
         )  # fmt: skip
 
     def _judged(self, tensors: Tensors, right: Mapping[str, float], values: Values) -> Effect:
