@@ -88,15 +88,23 @@ def test_a_constant_that_is_the_same_on_both_sides_is_not_to_blame(tmp_path: Pat
     assert blamed(world(tmp_path, fused("v", "c")).handover()) == ()
 
 
+def test_one_wrong_constant_beside_a_right_one_is_enough(tmp_path: Path) -> None:
+    """They are handed in together."""
+    nodes = ["Sum: w -> u", "Sum: w -> v", "Sum: x -> a", "Sum: a, u, v -> b", "Sum: b -> y"]
+    assert blamed(world(tmp_path, wrong("v"), nodes).handover()) == ("u", "v")
+
+
 def test_what_the_candidate_computes_elsewhere_is_not_handed_in(tmp_path: Path) -> None:
     """Without a tensor of that name it would not read it."""
     asked = world(tmp_path, wrong("v")).handover()
     stretch = stretch_of(asked)
+    before = asked.candidate.bench.runs
     asked.candidate.names = {"v": "elsewhere"}
     assert not are_to_blame(asked, stretch, ("v",))
     asked.candidate.names = {}
-    assert are_to_blame(asked, stretch, ("v",))
     assert not are_to_blame(asked, stretch, ())
+    assert asked.candidate.bench.runs == before
+    assert are_to_blame(asked, stretch, ("v",))
 
 
 def failing(node: str, status: RunStatus, *, whole: RunStatus | None = None) -> Trouble:
