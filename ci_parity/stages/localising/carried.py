@@ -36,6 +36,8 @@ def fails_after(
     before = names[: names.index(case)]
     if not before or not _fails(judged, (*before, case), inputs, compare, folder, step):
         return ()
+    if len(before) == 1:
+        return tuple(before)
     for single in before[: -_MOST - 1 : -1]:
         if _fails(judged, (single, case), inputs, compare, folder, step):
             return (single,)

@@ -60,6 +60,19 @@ def test_a_tensor_that_passes_a_cut_by_is_compared_too(tmp_path: Path) -> None:
     assert asked.likely(None, graph.cuts()) == first
 
 
+def test_what_was_handed_over_and_passes_on_is_not_thrown_away(tmp_path: Path) -> None:
+    """It is needed for the next trial."""
+    nodes = ["Sum: x -> b", *(f"Sum: {f'c{at - 1}' if at else 'b'} -> c{at}" for at in range(6)),
+             "Sum: c5, b -> y"]  # fmt: skip
+    asked = World(folder=tmp_path, model=model_of(nodes), trouble=wrong("c4")).handover()
+    given = asked.given(1)
+    assert given is not None
+    assert asked.likely(1, range(2, 7)) == 5
+    left = {path.name for path in asked.baseline.bench.folder.iterdir()}
+    assert left == {record.file for record in given.values()}
+    assert set(given) == {"b", "c0"}
+
+
 @pytest.mark.parametrize(("count", "looked_at"), [(3, False), (4, True)])
 def test_a_few_cuts_are_tried_as_fast_as_looked_at(
     count: int, looked_at: bool, tmp_path: Path

@@ -155,3 +155,14 @@ def test_a_cut_behind_which_nothing_can_be_tried_bounds_nothing(
     gone = [f"t{at}" for at in range(20) if at % 4]
     _, stretch = searched(world, gone, clock(budget))
     assert (stretch.start, stretch.conclusion) == (None, Conclusion.BRACKET)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["fusions known", "fusions not known"])
+def test_a_bracket_begins_behind_the_last_cut_that_bounds_it(known: bool, tmp_path: Path) -> None:
+    """From there on the candidate breaks the case by itself."""
+    world = World(folder=tmp_path, model=chain(41), trouble=wrong("t30"))
+    gone = [f"t{at}" for at in range(41) if at % 10] if known else None
+    _, stretch = searched(world, gone, clock(3))
+    assert stretch.conclusion is Conclusion.BRACKET
+    assert stretch.start is not None
+    assert stretch.start < 30
