@@ -29,9 +29,11 @@ class Planted:
 
 
 def named(model: ModelProto) -> ModelProto:
-    """Return a copy in which every node, those of subgraphs included, has a name of its own."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    """Return a copy in which every node has a name of its own and tensors have their types.
+
+    Nodes of subgraphs are named too.
+    """
+    copy = onnx.shape_inference.infer_shapes(model)
     for number, (_, node) in enumerate(_nodes(copy.graph)):
         node.name = f"{node.op_type}.{number}"
     return copy
@@ -140,6 +142,9 @@ _ROUNDED = {"Add", "Conv", "Div", "Gemm", "MatMul", "Mul", "Relu", "Sigmoid", "S
 
 def _through_half(graph: GraphProto, node: NodeProto, _: ModelProto, __: random.Random) -> bool:
     if node.op_type not in _ROUNDED or any(name.startswith("planted") for name in node.output):
+        return False
+    types = {port.name: port.type.tensor_type.elem_type for port in graph.value_info}
+    if types.get(node.output[0]) != TensorProto.FLOAT:
         return False
     result = node.output[0]
     node.output[0] = f"planted_{result}_wide"
