@@ -34,7 +34,8 @@ def flat_model(model: Path, home: Path, bench: Bench, case: Sequence[ValueRecord
         known.write_bytes(flatten.probe(flat).SerializeToString())
         outputs = [port.name for port in flat.model.graph.output]
         names = [*outputs, *(question.output for question in asked)]
-        run = bench.run(known, case, names, "probe")
+        # Both sides are asked at the same time, and write into one folder.
+        run = bench.run(known, case, names, f"{home.name}_probe")
         known.unlink()
         if run.status is not RunStatus.OK:
             break
