@@ -42,6 +42,7 @@ _SENTINEL = 1e4
 _SENTINEL_GAP = 1e3
 _SENTINEL_KINDS = 3
 _BLOCK = 1 << 16
+_SAMPLED = 16
 # Unit roundoff by element type, those of `records.noise.Precision`.
 _ROUNDOFF = {
     "float64": 2.0**-53, "complex128": 2.0**-53, "float32": 2.0**-24, "complex64": 2.0**-24,
@@ -177,6 +178,28 @@ class NoiseFloor:
             blank=float(blank.max()) if count.any() else math.inf,
         )  # fmt: skip
 
+    def surely_exceeded(self, candidate: "Array") -> bool:
+        """Whether a part of the elements alone puts some group beyond its limit.
+
+        Their squares are part of the group's: what they come to is a lower bound, and cheap. False
+        says nothing.
+
+        Args:
+            candidate: an array of the baseline's shape.
+        """
+        import numpy as np
+
+        left, right = (_sample(one, self.axis) for one in (self.baseline, candidate))
+        count = max(self.baseline.size // self.scales.size, 1)
+        with np.errstate(all="ignore"):
+            difference = np.abs(_wide(left) - _wide(right))
+            counted = np.isfinite(difference) & self._in_scale(left)
+            total = np.where(counted, difference * difference, 0.0).sum(axis=(0, 2))
+            limits = 2 * self.limit * math.sqrt(1 + 3 / count)
+            steps = _STEPS * (self.step / self.limit) ** 2 / count
+            floors = np.sqrt(self.square + self.grain**2 + steps)
+            return bool((np.sqrt(total / count) > limits * floors).any())
+
     def _group_squares(self) -> tuple["Floats", "Floats"]:
         """Return the mean squares of the spread and of the baseline in each group."""
         import numpy as np
@@ -271,6 +294,14 @@ def _slabs(array: "Array", axis: int | None) -> Any:  # noqa: ANN401 - iterator 
     for row in range(0, shaped.shape[0], rows):
         for column in range(0, shaped.shape[2], columns):
             yield shaped[row : row + rows, :, column : column + columns]
+
+
+def _sample(array: "Array", axis: int | None) -> "Array":
+    """Return every sixteenth element along the inner axes, as [outer, groups, inner]."""
+    if axis is None:
+        return array.reshape(1, 1, -1)[:, :, ::_SAMPLED]
+    outer = math.prod(array.shape[:axis])
+    return array.reshape(outer, array.shape[axis], -1)[:, :, ::_SAMPLED]
 
 
 def _wide(array: "Array") -> Any:  # noqa: ANN401 - float64 or complex128

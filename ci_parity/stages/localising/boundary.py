@@ -109,9 +109,12 @@ class BoundarySearch:
         )
         sides = set_up(jobs, failure, self.inputs, self.folder, stack, self.step)
         exchange = sides.baseline.bench.folder
+        judge, plainly_off = judge_of(
+            boundary, failure, self.policy, self._floors(), exchange
+        )  # fmt: skip
         handover = Handover(
             baseline=sides.baseline, candidate=sides.candidate, outputs=sides.outputs,
-            judge=judge_of(boundary, failure, self.policy, self._floors(), exchange),
+            judge=judge, plainly_off=plainly_off,
             refusal=failure.refusal, memory_bytes=self.budget.memory_mib << 20, loose=sides.loose,
             steady=sides.kept or frozenset(),
         )  # fmt: skip
@@ -150,7 +153,10 @@ class BoundarySearch:
     ) -> Divergence:
         """Return the nodes of a stretch, and what they do to the outputs."""
         effect = handover.effects.get((stretch.start, stretch.end))
-        further = stretch.end is not None and handover.breaks(stretch.end, None)
+        further = False
+        if self.explain:
+            effect = handover.exactly(stretch.start, stretch.end)
+            further = stretch.end is not None and bool(handover.breaks(stretch.end, None))
         constants = constants_of(handover, stretch)
         blamed = are_to_blame(handover, stretch, constants) and constants
         nodes = _nodes(sides.baseline, handover, stretch, blamed or (), sides.origin)
@@ -164,7 +170,7 @@ class BoundarySearch:
             nodes=nodes, candidate_nodes=() if sides.one_model else others,
             constant=bool(blamed), refusal=failure.refusal,
             used=effect.used if effect is not None and effect.bad else None,
-            whole=failure.used, further=bool(further), unpaired=sides.unpaired,
+            whole=failure.used, further=further, unpaired=sides.unpaired,
             tried=sides.baseline.bench.runs + sides.candidate.bench.runs,
         )  # fmt: skip
 

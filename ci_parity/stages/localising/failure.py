@@ -1,20 +1,25 @@
 """Which case of a failed boundary is looked into, and what of it failed."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ci_parity.base.errors import EvidenceError
 from ci_parity.compare.outputs import Side, compare_outputs
-from ci_parity.compare.tolerance import Limits
+from ci_parity.compare.tolerance import Calibrated, Limits
 from ci_parity.config.model import Policy
 from ci_parity.records.finding import Finding, OutputComparison, Subject
 from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.observation import CaseRun, RunStatus
 from ci_parity.records.outcome import Outcome
+from ci_parity.records.values import ValueRecord, read_value
 from ci_parity.stages.boundaries import Boundary, Judged
 from ci_parity.stages.localising.handover import Effect, Judge
 from ci_parity.stages.localising.sides import Tensors
 
+# Smaller outputs are judged as fast as sampled.
+_LARGE = 1 << 18
 _LOAD, _CASE = "load.", "case."
 
 
@@ -55,8 +60,10 @@ def worst_failure(judged: Judged) -> Failure | None:
 
 def judge_of(
     boundary: Boundary, failure: Failure, policy: Policy, floors: NoiseFloors | None, folder: Path
-) -> Judge:
-    """Return what judges outputs of the case as the boundary was judged.
+) -> tuple[Judge, Callable[[Tensors], bool]]:
+    """Return what judges outputs of the case as the boundary was judged, and a shortcut.
+
+    The shortcut says of outputs that they are bad, more cheaply; where it does not nothing is said.
 
     Args:
         boundary: has the baseline's outputs.
@@ -75,6 +82,13 @@ def judge_of(
     expected = Side(outputs=outputs, folder=Path(boundary.baseline.folder))
     limits = Limits(policy=policy, floors=floors)
 
+    def plainly_off(tensors: Tensors) -> bool:
+        folders = (expected.folder, folder)
+        return any(
+            _plainly_off(record, tensors[record.name], folders, limits, subject)
+            for record in outputs
+        )
+
     def judge(tensors: Tensors) -> Effect:
         records = tuple(tensors[record.name] for record in outputs)
         found = compare_outputs(
@@ -83,7 +97,28 @@ def judge_of(
         worst = Outcome.worst([f.outcome for f in found.findings if not f.advisory])
         return Effect(bad=worst is Outcome.FAIL, used=_largest(found.outputs))
 
-    return judge
+    return judge, plainly_off
+
+
+def _plainly_off(
+    own: ValueRecord, other: ValueRecord, folders: tuple[Path, Path], limits: Limits,
+    subject: Subject,
+) -> bool:  # fmt: skip
+    """Whether a part of an output's elements shows that it is off; False says nothing."""
+    import numpy as np
+
+    if own.kind != "tensor" or (own.dtype, own.shape) != (other.dtype, other.shape):
+        return False
+    if not own.dtype.startswith(("float", "bfloat")) or math.prod(own.shape) < _LARGE:
+        return False
+    try:
+        left, right = (read_value(r, f) for r, f in zip((own, other), folders, strict=True))
+    except EvidenceError:
+        return False
+    if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray):
+        return False
+    tolerated = limits.of(subject.case, own.name, own.name, left)
+    return isinstance(tolerated, Calibrated) and tolerated.floor.surely_exceeded(right)
 
 
 def _failures(judged: Judged) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ Where the candidate broke by refusing or dying, the nodes between break the case
 there.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,6 +55,8 @@ class Handover:
         memory_bytes: how much the tensors may hold that one run hands out.
         loose: tensors that are not handed over, because each side computes its own.
         steady: cuts at which the baseline can be observed without computing something else.
+        plainly_off: says of outputs that they are bad, more cheaply than the judge says how far;
+            where it does not, the judge is asked.
     """
 
     baseline: Side
@@ -64,6 +67,7 @@ class Handover:
     memory_bytes: int = 64 << 20
     loose: frozenset[str] = frozenset()
     steady: frozenset[int] = frozenset()
+    plainly_off: Callable[[Tensors], bool] | None = None
     effects: dict[tuple[Cut, Cut], Effect | None] = field(default_factory=dict)
     handed: dict[int, Tensors] = field(default_factory=dict)
     brought: dict[tuple[Cut, Cut], tuple[Tensors, ...]] = field(default_factory=dict)
@@ -198,7 +202,18 @@ class Handover:
         if not done.ok:
             self._note(f"the baseline: {done.message}")
             return None
+        if self.plainly_off is not None and self.plainly_off(done.tensors):
+            return Effect(bad=True, used=math.inf)
         return self.judge(done.tensors)
+
+    def exactly(self, start: Cut, end: Cut) -> Effect | None:
+        """Return what the nodes between two cuts do, with how far the outputs are off."""
+        known = self.effects.get((start, end))
+        if known is not None and known.bad and math.isinf(known.used) and self.refusal is None:
+            shortcut, self.plainly_off = self.plainly_off, None
+            self.effects[start, end] = self._effect(start, end)
+            self.plainly_off = shortcut
+        return self.effects.get((start, end))
 
     def judged(self, between: Computed, end: Cut) -> Effect | None:
         """Return what comes of what the candidate made of a part; None where that is not known.

@@ -473,3 +473,20 @@ def test_large_outputs_are_scored_in_pieces(shape: tuple[int, ...], tmp_path: Pa
     floors = np.sqrt(mean(spread.astype(np.float64) ** 2) + grain**2)
     expected = np.sqrt(mean((candidate - baseline) ** 2)) / floors
     assert scored(floor, candidate).group == pytest.approx(np.max(expected), rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(4096,), (3, 5, 512), (640, 8), (2, 3, 20, 30)])
+def test_what_a_sample_shows_to_be_exceeded_fails(shape: tuple[int, ...], tmp_path: Path) -> None:
+    """And what passes is never called exceeded; in between a sample says nothing."""
+    baseline = normal(*shape).astype(np.float32)
+    floor = floor_of(tmp_path, baseline, np.full(shape, 1e-6, np.float32))
+    shown = 0
+    for exponent in np.linspace(-8, -1, 29):
+        offset = normal(*shape, seed=3, scale=10.0**exponent).astype(np.float32)
+        candidate = baseline + offset
+        passes = scored(floor, candidate).used <= 1
+        exceeded = floor.surely_exceeded(candidate)
+        assert not (passes and exceeded)
+        shown += exceeded
+    assert shown >= 12
+    assert not floor.surely_exceeded(baseline)

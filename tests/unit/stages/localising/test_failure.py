@@ -161,7 +161,7 @@ def judgement(
     one = boundary(before, seen(folder / "candidate", {"a": {"y": floats(9.0, 9.0)}}))
     given = folder / "given"
     tensors = {record.name: record for record in records(given, outputs)}
-    judge = judge_of(one.boundary, failure, settings.get("policy", EXPLICIT), None, given)
+    judge, _ = judge_of(one.boundary, failure, settings.get("policy", EXPLICIT), None, given)
     return judge(tensors)
 
 

@@ -256,3 +256,16 @@ def test_where_several_cuts_cannot_be_had_each_is_asked_for_alone(tmp_path: Path
     asked = handover(tmp_path, trouble)
     asked.look_ahead(None, range(4))
     assert [asked.breaks(None, cut) for cut in range(4)] == [False, False, True, None]
+
+
+def test_outputs_that_are_plainly_off_are_judged_when_it_is_asked_how_far(tmp_path: Path) -> None:
+    """Until then it is enough that they are bad; what the shortcut does not say is judged."""
+    asked = handover(tmp_path, wrong("t2"))
+    asked.plainly_off = lambda _: True
+    assert asked.effect(1, 2) == Effect(bad=True, used=INF)
+    assert asked.exactly(1, 2) == Effect(bad=True, used=1 / LIMIT)
+    assert asked.effect(1, 2) == Effect(bad=True, used=1 / LIMIT)
+    assert asked.effect(1, 3) == Effect(bad=True, used=INF)
+    asked.plainly_off = lambda _: False
+    assert asked.effect(1, None) == Effect(bad=True, used=1 / LIMIT)
+    assert asked.exactly(0, 1) is None
