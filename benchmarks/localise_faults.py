@@ -26,19 +26,14 @@ sys.path.insert(0, str(PROJECT))
 # ruff: noqa: E402 - the tests' models are not installed
 import numpy as np
 import onnx
+from localise_step import POLICY, judged_pair
 
 from ci_parity.base.progress import SilentProgress
 from ci_parity.config import load
-from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.divergence import Divergence
 from ci_parity.records.outcome import Outcome
 from ci_parity.run.environments import cache_folder
-from ci_parity.stages import inputs_for_diff
-from ci_parity.stages.judge import judge
 from ci_parity.stages.localising.boundary import BoundarySearch
-from ci_parity.stages.noise import Calibrator
-from ci_parity.stages.pairs import pair_of_two
-from ci_parity.stages.suite import run_pairs
 from tests.integration.support.published_models import PublishedModel, published_models
 from tests.support.planted_faults import Planted, named, plant
 
@@ -114,22 +109,13 @@ def _searched(
 
 def _search(folder: Path, scratch: Path) -> tuple[Divergence, float] | None:
     """Return what a diff's search names, None where the two models pass or nothing can run."""
-    policy, progress = load.policy({"latency": {"measure": False}}), SilentProgress()
-    models = (folder / "good.onnx", folder / "bad.onnx")
-    inputs = inputs_for_diff.collect(
-        [folder / "inputs.npz"], models[0], read_signature(models[0]), {}, scratch / "inputs"
-    )
-    target = load.target("here", {})
-    pair = pair_of_two(models, (target, target), policy)
-    runs = run_pairs([pair], inputs, None, policy, scratch / "runs", progress)
-    calibrator = Calibrator(inputs, scratch / "noise", cache=cache_folder(), progress=progress)
-    judged = judge(runs, policy, calibrator).boundaries[0]
+    judged, inputs, calibrator = judged_pair(folder, scratch, cache_folder())
     if judged.outcome is not Outcome.FAIL:
         return None
     start = time.perf_counter()
-    with progress.step("", 0) as step:
+    with SilentProgress().step("", 0) as step:
         search = BoundarySearch(
-            judged=judged, inputs=inputs, policy=policy, calibrator=calibrator,
+            judged=judged, inputs=inputs, policy=POLICY, calibrator=calibrator,
             folder=scratch / "search", budget=load.localise({}), step=step, explain=False,
         )  # fmt: skip
         return search.divergence(), time.perf_counter() - start

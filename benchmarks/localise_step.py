@@ -8,7 +8,9 @@ from pathlib import Path
 from ci_parity.base.progress import SilentProgress
 from ci_parity.config import load
 from ci_parity.fixtures.signature import read_signature
+from ci_parity.records.observation import InputSet
 from ci_parity.stages import inputs_for_diff
+from ci_parity.stages.boundaries import Judged
 from ci_parity.stages.boundary_floors import floors_of
 from ci_parity.stages.judge import judge
 from ci_parity.stages.localising.boundary import BoundarySearch
@@ -16,6 +18,7 @@ from ci_parity.stages.noise import Calibrator
 from ci_parity.stages.pairs import pair_of_two
 from ci_parity.stages.suite import run_pairs
 
+POLICY = load.policy({"latency": {"measure": False}})
 _KEPT = "judged.pickle"
 
 
@@ -26,7 +29,6 @@ def search(folder: Path, *, explain: bool) -> dict[str, object]:
     it ended.
     """
     kept = folder / _KEPT
-    policy = load.policy({"latency": {"measure": False}})
     progress = SilentProgress()
     if not kept.exists():
         _judge(folder, kept)
@@ -37,7 +39,7 @@ def search(folder: Path, *, explain: bool) -> dict[str, object]:
         floors_of(judged.boundary, calibrator)
         start = time.perf_counter()
         found = BoundarySearch(
-            judged=judged, inputs=inputs, policy=policy, calibrator=calibrator,
+            judged=judged, inputs=inputs, policy=POLICY, calibrator=calibrator,
             folder=Path(scratch) / "search", budget=load.localise({}), step=step, explain=explain,
         ).divergence()  # fmt: skip
         seconds = time.perf_counter() - start
@@ -46,14 +48,24 @@ def search(folder: Path, *, explain: bool) -> dict[str, object]:
 
 
 def _judge(folder: Path, kept: Path) -> None:
-    policy, progress = load.policy({"latency": {"measure": False}}), SilentProgress()
+    kept.write_bytes(pickle.dumps(judged_pair(folder, folder, folder)[:2]))
+
+
+def judged_pair(folder: Path, scratch: Path, cache: Path) -> tuple[Judged, InputSet, Calibrator]:
+    """Run and judge `good.onnx` and `bad.onnx` of a folder on its `inputs.npz`.
+
+    Args:
+        folder: has the files.
+        scratch: where inputs, outputs and noise floors go.
+        cache: where noise floors are kept.
+    """
+    progress = SilentProgress()
     models = (folder / "good.onnx", folder / "bad.onnx")
     inputs = inputs_for_diff.collect(
-        [folder / "inputs.npz"], models[0], read_signature(models[0]), {}, folder / "inputs"
+        [folder / "inputs.npz"], models[0], read_signature(models[0]), {}, scratch / "inputs"
     )
     target = load.target("here", {})
-    pair = pair_of_two(models, (target, target), policy)
-    runs = run_pairs([pair], inputs, None, policy, folder / "runs", progress)
-    calibrator = Calibrator(inputs, folder / "noise", cache=folder, progress=progress)
-    judged = judge(runs, policy, calibrator).boundaries[0]
-    kept.write_bytes(pickle.dumps((judged, inputs)))
+    pair = pair_of_two(models, (target, target), POLICY)
+    runs = run_pairs([pair], inputs, None, POLICY, scratch / "runs", progress)
+    calibrator = Calibrator(inputs, scratch / "noise", cache=cache, progress=progress)
+    return judge(runs, POLICY, calibrator).boundaries[0], inputs, calibrator

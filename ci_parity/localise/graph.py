@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from ci_parity.localise.flatten.names import subgraphs
+
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
@@ -123,14 +125,6 @@ def reads_of(node: "NodeProto") -> tuple[str, ...]:
     """Return the tensors a node reads, those of its subgraphs' surroundings included."""
     inner = (name for graph in subgraphs(node) for name in _captured(graph))
     return tuple(dict.fromkeys(name for name in (*node.input, *inner) if name))
-
-
-def subgraphs(node: "NodeProto") -> "Iterator[GraphProto]":
-    """Yield the graphs among a node's attributes."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _captured(graph: "GraphProto") -> Iterator[str]:

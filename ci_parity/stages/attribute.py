@@ -223,9 +223,9 @@ class _Trial:
     def _cases(self) -> tuple[str, ...]:
         """Return the cases to run: the worst of each kind of failure, then the next worst."""
         boundary = self.judged.boundary
-        failed = sorted(_failures(self.judged), key=_badness, reverse=True)
+        failed = sorted(_failures(self.judged), key=badness, reverse=True)
         kinds = {(f.id, f.subject.output): f for f in reversed(failed)}
-        leading = sorted(kinds.values(), key=_badness, reverse=True)
+        leading = sorted(kinds.values(), key=badness, reverse=True)
         named = dict.fromkeys(f.subject.case for f in (*leading, *failed) if f.subject.case)
         return tuple(list(named)[:_CASES]) or boundary.expected[:1]
 
@@ -247,7 +247,7 @@ def _failures(judged: Judged) -> Iterator[Finding]:
             yield finding
 
 
-def _badness(finding: Finding) -> float:
+def badness(finding: Finding) -> float:
     """Return how many times its limit a finding needs; infinite where there is no number."""
     if finding.required is None or not finding.limit:
         return float("inf")

@@ -11,8 +11,7 @@ from ci_parity.localise.pairing import Pairing, Sketch, pair_by_values, sketch
 from ci_parity.records.values import read_value
 from ci_parity.stages.localising.handover import Handover
 from ci_parity.stages.localising.locate import Stretch
-from ci_parity.stages.localising.noise import discard
-from ci_parity.stages.localising.sides import Side, Tensors
+from ci_parity.stages.localising.sides import Side, Tensors, discard
 
 if TYPE_CHECKING:
     from ci_parity.localise.graph import FlatGraph

@@ -16,8 +16,8 @@ from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.values import Value, ValueRecord, element_type, read_value
 from ci_parity.stages.localising.handover import Handover
 from ci_parity.stages.localising.locate import MoreTime, Stretch
-from ci_parity.stages.localising.noise import Noise, discard
-from ci_parity.stages.localising.sides import size_bytes
+from ci_parity.stages.localising.noise import Noise
+from ci_parity.stages.localising.sides import discard, size_bytes
 from ci_parity.stages.value_distance import distance
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.observation import CaseRun, RunStatus
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.values import ValueRecord, read_value
+from ci_parity.stages.attribute import badness
 from ci_parity.stages.boundaries import Boundary, Judged
 from ci_parity.stages.localising.handover import Effect, Judge
 from ci_parity.stages.localising.sides import Tensors
@@ -43,7 +44,7 @@ def worst_failure(judged: Judged) -> Failure | None:
     boundary = judged.boundary
     before = {run.case: run for run in boundary.baseline.cases}
     after = {run.case: run for run in boundary.candidate.cases}
-    found = sorted(_failures(judged), key=_badness, reverse=True)
+    found = sorted(_failures(judged), key=badness, reverse=True)
     for finding in found:
         case = finding.subject.case or next(iter(before), "")
         refusal = _refusal(finding, boundary, after.get(case))
@@ -139,12 +140,6 @@ def _refusal(finding: Finding, boundary: Boundary, run: CaseRun | None) -> RunSt
 def _belongs(part: str, output: str) -> bool:
     """Whether a path such as `boxes[0]` is of an output."""
     return part == output or part.startswith((f"{output}[", f"{output}."))
-
-
-def _badness(finding: Finding) -> float:
-    if finding.required is None or not finding.limit:
-        return float("inf")
-    return finding.required / finding.limit
 
 
 def _used(outputs: tuple[OutputComparison, ...], case: str) -> float | None:

@@ -15,7 +15,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ci_parity.records.observation import RunStatus
-from ci_parity.stages.localising.sides import Computed, Side, Tensors, same_value, size_bytes
+from ci_parity.stages.localising.sides import (
+    Computed,
+    Side,
+    Tensors,
+    discard,
+    same_value,
+    size_bytes,
+)
 
 # Cuts whose tensors one run hands out: at first, and at most.
 _FIRST, _MOST = 3, 15
@@ -128,9 +135,7 @@ class Handover:
         folder = self.baseline.bench.folder
         equal = {name for name in wanted if same_value(own[name], other[name], folder)}
         found = next((cut for cut in cuts if not equal.issuperset(self.wanted(cut))), None)
-        for record in (*own.values(), *other.values()):
-            if record not in given.values():
-                (folder / record.file).unlink(missing_ok=True)
+        discard((*own.values(), *other.values()), folder, given)
         return found
 
     def is_own(self, start: Cut, cut: Cut) -> bool:

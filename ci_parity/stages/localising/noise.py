@@ -1,7 +1,7 @@
 """The noise floors of tensors inside a graph, from the baseline's perturbed twin."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from ci_parity.localise.graph import FlatGraph
 from ci_parity.localise.prepare import PREPARED
 from ci_parity.records.noise import NoiseFloors, Precision
 from ci_parity.records.values import ValueRecord, write_value
-from ci_parity.stages.localising.sides import Side, Tensors
+from ci_parity.stages.localising.sides import Side, Tensors, discard
 from ci_parity.stages.noise import seed
 
 logger = logging.getLogger(__name__)
@@ -87,17 +87,3 @@ class Noise:
             label="n", graph=graph, home=twin.model.parent, bench=self.side.bench,
             case=self.side.case,
         )  # fmt: skip
-
-
-def discard(records: Iterable[ValueRecord], folder: Path, kept: Tensors) -> None:
-    """Delete the files of tensors that are not among those to keep."""
-    files = {record.file for record in kept.values()}
-    for record in records:
-        for file in _files(record):
-            if file not in files:
-                (folder / file).unlink(missing_ok=True)
-
-
-def _files(record: ValueRecord) -> list[str]:
-    inner = [file for item in record.items for file in _files(item)]
-    return [record.file, *inner] if record.file else inner

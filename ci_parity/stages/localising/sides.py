@@ -6,7 +6,7 @@ graph; a side translates them into its own.
 
 import filecmp
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -170,3 +170,17 @@ def size_bytes(record: ValueRecord) -> int:
     """Return what a value may hold in memory: eight bytes an element, texts aside."""
     own = 8 * math.prod(record.shape) if record.kind == "tensor" else 0
     return own + sum(size_bytes(item) for item in record.items)
+
+
+def discard(records: Iterable[ValueRecord], folder: Path, kept: Tensors) -> None:
+    """Delete the files of tensors that are not among those to keep."""
+    files = {record.file for record in kept.values()}
+    for record in records:
+        for file in _files(record):
+            if file not in files:
+                (folder / file).unlink(missing_ok=True)
+
+
+def _files(record: ValueRecord) -> list[str]:
+    inner = [file for item in record.items for file in _files(item)]
+    return [record.file, *inner] if record.file else inner

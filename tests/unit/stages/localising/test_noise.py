@@ -8,8 +8,8 @@ from ci_parity.localise.graph import FlatGraph
 from ci_parity.localise.prepare import PREPARED
 from ci_parity.records.noise import Precision
 from ci_parity.records.values import ValueRecord, write_value
-from ci_parity.stages.localising.noise import Noise, discard
-from ci_parity.stages.localising.sides import Side
+from ci_parity.stages.localising.noise import Noise
+from ci_parity.stages.localising.sides import Side, discard
 from tests.fakes.simulated_bench import SimulatedBench
 from tests.support.graphs import model_of
 
