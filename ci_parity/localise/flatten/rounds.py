@@ -6,6 +6,7 @@ from ci_parity.localise.flatten import check, limits
 from ci_parity.localise.flatten.inline import inline_branch, inline_turns
 from ci_parity.localise.flatten.limits import Room
 from ci_parity.localise.flatten.names import name_nodes, tell_apart
+from ci_parity.localise.flatten.order import put_in_order
 from ci_parity.localise.flatten.questions import Question, questions
 from ci_parity.localise.flatten.state import Flattened
 from ci_parity.localise.flatten.writer import Writer
@@ -30,10 +31,11 @@ def begin(model: "ModelProto") -> Flattened:
         model: it is not changed; its external data need not be loaded.
 
     Raises:
-        ValueError: a name is undefined, defined twice or read too early, a control-flow node lacks
-            a part, a function calls itself, or graphs are nested too deeply.
+        ValueError: a name is undefined or defined twice, nodes wait for each other, a control-flow
+            node lacks a part, a function calls itself, or graphs are nested too deeply.
     """
     whole = _inlined(model)
+    put_in_order(whole.graph)
     check.check_graph(whole)
     name_nodes(whole.graph)
     tell_apart(whole.graph)
