@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := build/demo
+WORKFLOWS := workflows/*.yml .github/workflows/*.yml
 
-.PHONY: demo test unit lint docs lock clean
+.PHONY: demo test unit lint docs lock dist clean
 
 $(VENV)/.runtime: requirements/runtime.txt
 	$(PYTHON) -m venv $(VENV)
@@ -49,7 +50,11 @@ lint: $(VENV)/.dev
 	$(BIN)/check-jsonschema --schemafile ci_parity/fixtures/fixtures.schema.json \
 	    fixtures/*/fixtures.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
-	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows workflows/*.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/actionlint -config-file .github/actionlint.yaml -shellcheck $(BIN)/shellcheck $(WORKFLOWS)
+	$(BIN)/zizmor --offline --quiet --persona pedantic --config .github/zizmor.yml \
+	    $(WORKFLOWS) action.yml .github/dependabot.yml
 
 # Rewrite what is generated from the code: the config reference and the command reference.
 docs: $(VENV)/.dev
@@ -62,6 +67,11 @@ lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --upgrade pyproject.toml --extra generators --group dev \
 	    --constraints requirements/runtime.txt --output-file requirements/dev.txt
+
+# The wheel and the source archive, built by what the lock names.
+dist: $(VENV)/.runtime
+	rm -rf dist
+	$(BIN)/uv build --quiet --build-constraints requirements/dev.txt --require-hashes
 
 clean:
 	rm -rf build $(VENV) .mypy_cache .pytest_cache .ruff_cache

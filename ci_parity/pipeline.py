@@ -7,7 +7,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -26,13 +26,16 @@ from ci_parity.fixtures.store import FixtureSet
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.kept import KeptRun
 from ci_parity.records.model_facts import ModelFacts
+from ci_parity.records.release import LogLine
 from ci_parity.records.verdict import Verdict
+from ci_parity.release.query import last_proof
 from ci_parity.release.store import ReleaseLog, open_log
 from ci_parity.run.environments import cache_folder
 from ci_parity.stages import assemble, inputs_for_diff
 from ci_parity.stages.attribute import attribute
 from ci_parity.stages.explain import detect_changes
 from ci_parity.stages.fixture_changes import OpenSet
+from ci_parity.stages.graph_changes import changed_models, two_models, with_graphs
 from ci_parity.stages.guarded import Candidate, beside
 from ci_parity.stages.identify import (
     Baseline,
@@ -47,7 +50,8 @@ from ci_parity.stages.keeping import keep, key_of, observed, settings_of
 from ci_parity.stages.kept_runs import cached, read_run
 from ci_parity.stages.localising.search import localise
 from ci_parity.stages.noise import Calibrator
-from ci_parity.stages.pairs import pair_of_two, pairs_to_run
+from ci_parity.stages.pairs import pair_of_two, prepared
+from ci_parity.stages.places import with_model, with_places
 from ci_parity.stages.policy_guard import Guard, by_the_calendar, plan_guard
 from ci_parity.stages.refused_inputs import without_refused
 from ci_parity.stages.rejudge import (
@@ -59,8 +63,8 @@ from ci_parity.stages.rejudge import (
     unmet,
 )
 from ci_parity.stages.submodules import checked_out
-from ci_parity.stages.suite import Pair, run_pairs
-from ci_parity.stages.trial import Rules, judge_trial, run_trial
+from ci_parity.stages.suite import run_pairs
+from ci_parity.stages.trial import Here, Rules, judge_trial
 from ci_parity.stages.unchanged import unchanged
 
 
@@ -71,7 +75,8 @@ class CheckOptions:
     `base` is empty for the merge base with the default branch. `no_base` says why there can be
     none, as on a schedule or after a force-push; then only the release log can be the baseline.
     `clock` tells the seconds since the epoch. `keep` is a folder for the observations of this run,
-    `reproductions` one for what reproduces a divergence.
+    `reproductions` one for what reproduces a divergence. `elsewhere` says that the targets are on
+    other machines: what is installed on them, and their drivers, are not known here.
     """
 
     root: Path
@@ -84,6 +89,7 @@ class CheckOptions:
     clock: Callable[[], float] = time.time
     keep: Path | None = None
     reproductions: Path | None = None
+    elsewhere: bool = False
 
     @property
     def today(self) -> date:
@@ -95,7 +101,8 @@ class CheckOptions:
 class Checked:
     """The verdict of a `check`, with what recording it needs.
 
-    `not_kept` says why its observations are not where they were to be kept.
+    `not_kept` says why its observations are not where they were to be kept. `proof` is the newest
+    validated line of the log.
     """
 
     verdict: Verdict
@@ -103,6 +110,7 @@ class Checked:
     manifest: bytes
     log: ReleaseLog | None
     not_kept: str = ""
+    proof: LogLine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +160,7 @@ class Examined:
     baseline: Baseline
     changes: ChangeSet
     models: Mapping[str, ModelFacts]
+    proof: LogLine | None = None
 
     @property
     def cases(self) -> OpenSet:
@@ -185,9 +194,13 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
             verdict, not_kept = _run(options, known, guard, bundle, work, progress)
         else:
             verdict = unchanged(deployment.name, changes, bundle, guard.findings)
+        verdict = with_graphs(verdict, changed_models(deployment, known.baseline, changes))
+    if verdict.findings:
+        verdict = with_places(verdict, deployment, known.fixtures)
     return Checked(
-        verdict=verdict, deployment=deployment, manifest=manifest, log=known.log, not_kept=not_kept
-    )
+        verdict=verdict, deployment=deployment, manifest=manifest, log=known.log, not_kept=not_kept,
+        proof=known.proof,
+    )  # fmt: skip
 
 
 def _run(
@@ -203,14 +216,14 @@ def _run(
     rules, asked = Rules(policy=policy, contract=deployment.contract), guard.rules.policy
     settings = settings_of(deployment, asked)
     kept = None if options.keep else _kept(known, guard, settings)
-    pairs: Sequence[Pair] = ()
+    trials = Here(work=work, progress=progress)
+    pairs = prepared(deployment, asked, known.baseline, changes)
     if kept is not None:
         models = models_known(deployment, changes)
         timed = asked.latency.measure
         trial = replayed(kept, models, rules, known.signature, work / "trial", timed=timed)
     else:
-        pairs = pairs_to_run(replace(deployment, policy=asked), known.baseline, changes)
-        trial = run_trial(pairs, known.cases, rules, work / "trial", progress, settings=asked)
+        trial = trials.trial("trial", pairs, known.cases, rules, asked)
     judgement = judge_trial(trial, policy, work / "trial", progress, causes=kept is None)
     if kept is None:
         judgement = localise(
@@ -219,13 +232,13 @@ def _run(
         )  # fmt: skip
     candidate = Candidate(
         deployment=deployment, cases=known.cases, baseline=known.baseline, changes=changes,
-        pairs=tuple(pairs),
+        pairs=pairs,
     )  # fmt: skip
-    judgement = beside(judgement, guard, trial, candidate, work / "guard", progress)
+    judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
     changes = measured(changes, deployment)
     verdict = assemble.judged(
         command="check", deployment=deployment.name, judgement=judgement, runs=trial.runs,
-        inputs=trial.inputs, changes=changes, bundle=bundle, reproduce=_reproduce(options, changes),
+        inputs=trial.inputs, changes=changes, bundle=bundle, reproduce=reproduce(options, changes),
     )  # fmt: skip
     if kept is not None:
         return assemble.judged_again(verdict, kept), ""
@@ -258,7 +271,8 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     deployment = checked_out(options.root, options.config)
     signature, fixtures = fixtures_of(deployment)
     models = read_models(deployment)
-    identities = identities_of(deployment, fixtures, options.host, models=models)
+    host = None if options.elsewhere else options.host
+    identities = identities_of(deployment, fixtures, host, models=models)
     log = _log(deployment, options)
     lines = log.read() if log else ()
     history = History(config=options.config, base=options.base, no_base=options.no_base)
@@ -268,6 +282,7 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     return Examined(
         deployment=deployment, signature=signature, fixtures=fixtures, log=log, baseline=baseline,
         changes=changes, models=models,
+        proof=last_proof(lines, channel=deployment.release.channel, deployment=deployment.name),
     )  # fmt: skip
 
 
@@ -309,10 +324,11 @@ def diff(options: DiffOptions, progress: Progress) -> Verdict:
             judgement, inputs, options.policy, calibrator, options.localise, work / "localise",
             progress, options.reproductions,
         ).plus(left_out)  # fmt: skip
-    return assemble.judged(
+    verdict = assemble.judged(
         command="diff", deployment=options.candidate_model.name, judgement=judgement, runs=runs,
         inputs=inputs, changes=None, bundle="", reproduce=(options.reproduce,),
     )  # fmt: skip
+    return with_model(with_graphs(verdict, two_models(*models)), options.candidate_model)
 
 
 def judge_stored(options: JudgeOptions, progress: Progress) -> Verdict:
@@ -347,7 +363,7 @@ def judge_stored(options: JudgeOptions, progress: Progress) -> Verdict:
         inputs=trial.inputs, changes=kept.changes, bundle=kept.bundle,
         reproduce=(options.reproduce,),
     )  # fmt: skip
-    return assemble.judged_again(verdict, kept)
+    return with_places(assemble.judged_again(verdict, kept), deployment)
 
 
 def _why_all(options: CheckOptions, log: ReleaseLog | None, baseline: Baseline) -> str:
@@ -364,7 +380,8 @@ def _log(deployment: Deployment, options: CheckOptions) -> ReleaseLog | None:
     return open_log(spec, deployment.root) if spec else None
 
 
-def _reproduce(options: CheckOptions, changes: ChangeSet) -> tuple[str, ...]:
+def reproduce(options: CheckOptions, changes: ChangeSet) -> tuple[str, ...]:
+    """Return the command that judges the same on one machine."""
     words = ["ci-parity", "check", "--force"]
     folder = Repository(folder=options.root).prefix().rstrip("/")
     words += ["--root", folder] if folder else []

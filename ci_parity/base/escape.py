@@ -2,8 +2,8 @@
 
 Outside code spans every character that Markdown or HTML could act on (links, tables, tags) becomes
 a character reference. GitHub looks for mentions, issues and addresses in the text that a reader
-sees, where a reference is a character again; there a break of no width stops it. Control and
-bidirectional characters become visible.
+sees, where a reference is a character again; there a break of no width stops it, and what could be
+the name of a commit becomes a code span. Control and bidirectional characters become visible.
 """
 
 import re
@@ -11,6 +11,8 @@ import unicodedata
 
 _PLAIN = re.compile(r"[A-Za-z0-9 .,;()+=%/'\"-]")
 _ACTIVE = re.compile(r"[@#]|:(?=//)|(?<![A-Za-z0-9])(?:www(?=\.)|gh-(?=\d))", re.IGNORECASE)
+# GitHub links the first digits of a commit; a number without a letter is taken for a number.
+_COMMIT = re.compile(r"(?<!\w)(?=\d*[a-f])([0-9a-f]{7,64})(?!\w)", re.ASCII)
 _BREAK = "\u200b"
 _HIDDEN = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 # How much more text than is shown may be read, to find what is left without its blanks.
@@ -23,13 +25,15 @@ def visible(text: str, limit: int) -> str:
     line = " ".join(head.split())
     if len(line) > limit or len(head) < len(text):
         line = f"{line[: limit - 1]}…"
+    if line.isprintable():
+        return line
     return "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in _HIDDEN else c for c in line)
 
 
 def prose(text: str, limit: int = 400) -> str:
     """Return untrusted text for a paragraph or a table cell."""
-    line = _ACTIVE.sub(lambda found: found[0] + _BREAK, visible(text, limit))
-    return "".join(_reference(c) for c in line)
+    parts = _COMMIT.split(visible(text, limit))
+    return "".join(f"`{part}`" if at % 2 else _inert(part) for at, part in enumerate(parts))
 
 
 def code(text: str, limit: int = 120) -> str:
@@ -40,6 +44,11 @@ def code(text: str, limit: int = 120) -> str:
     """
     line = visible(text, limit).replace("`", "'").replace("|", "\\|")
     return f"`{line}`" if line.strip() else ""
+
+
+def _inert(text: str) -> str:
+    line = _ACTIVE.sub(lambda found: found[0] + _BREAK, text)
+    return "".join(_reference(c) for c in line)
 
 
 def _reference(character: str) -> str:

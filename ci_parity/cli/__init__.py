@@ -17,18 +17,28 @@ from ci_parity import __version__
 from ci_parity.base.errors import CiParityError
 
 _COMMANDS = {
+    "calibrate": "ci_parity.cli.calibrate",
     "check": "ci_parity.cli.check",
     "detect": "ci_parity.cli.detect",
     "diff": "ci_parity.cli.diff",
     "fixtures": "ci_parity.cli.fixtures",
+    "gate": "ci_parity.cli.gate",
     "init": "ci_parity.cli.init",
     "judge": "ci_parity.cli.judge",
     "localise": "ci_parity.cli.localise",
     "log": "ci_parity.cli.log",
     "plan": "ci_parity.cli.plan",
+    "publish": "ci_parity.cli.publish",
+    "run": "ci_parity.cli.run",
     "runner": "ci_parity.cli.runner",
 }
 _INTERRUPTED = 130
+_EXAMPLES = """\b
+Examples:
+  ci-parity init
+  ci-parity check
+  ci-parity diff model.onnx --candidate-runtime onnxruntime==1.32.0
+"""
 
 
 class _Commands(click.Group):
@@ -44,7 +54,9 @@ class _Commands(click.Group):
         return command
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Commands, epilog=_EXAMPLES, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(__version__, prog_name="ci-parity")
 def root() -> None:
     """Proof that a model still means the same thing after anything around it changed.

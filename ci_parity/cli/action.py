@@ -18,17 +18,27 @@ import click
 from ci_parity.base.errors import CiParityError, ConfigError, PublishError
 from ci_parity.base.files import hand_over
 from ci_parity.base.progress import PlainProgress
+from ci_parity.cli import action_comment, action_fanout
 from ci_parity.github import actions
-from ci_parity.github.actions import ActionInputs, RecordMode
+from ci_parity.github.actions import ActionInputs, Mode, RecordMode
+from ci_parity.github.annotations import annotations
 from ci_parity.github.context import GitHubContext, from_environment
 from ci_parity.pipeline import Checked, CheckOptions, check
 from ci_parity.records.outcome import Outcome
-from ci_parity.report import markdown, text
+from ci_parity.records.places import Places
+from ci_parity.report import text
+from ci_parity.report.occasion import Occasion
+from ci_parity.report.words import failures, warnings
 from ci_parity.stages import deliver
+from ci_parity.stages.deliver import Announcement, Message
 from ci_parity.stages.report_folder import Origin, write_report
+from ci_parity.stages.stored_report import drop_record
+from ci_parity.stages.strangers import refuse_strangers_code
 
 _RELEASING_EVENTS = {"workflow_dispatch", "schedule", "release", "repository_dispatch"}
 _NO_VERDICT = {"verdict": Outcome.INCONCLUSIVE.value}
+# Modes that reach no verdict: the gate of their run does.
+_PARTS = {Mode.PLAN, Mode.RUN, Mode.COMMENT}
 
 
 def run_action(environ: Mapping[str, str] | None = None) -> int:
@@ -40,7 +50,7 @@ def run_action(environ: Mapping[str, str] | None = None) -> int:
             return _prepare_and_run(environ)
         except CiParityError as error:
             click.echo(actions.annotation("error", str(error), title="CI Parity"))
-            _summary(environ, (_no_verdict(error),))
+            _summary(environ, deliver.of_error(error, Occasion()).summary)
             _outputs(environ, _NO_VERDICT)
             return error.exit_code
 
@@ -53,25 +63,38 @@ def _prepare_and_run(environ: Mapping[str, str]) -> int:
     report_dir = root / inputs.report_dir
     folders = (*reversed(report_dir.parents), report_dir)
     ours = next((folder for folder in folders if not folder.exists()), report_dir)
+    drop_record(report_dir)
     try:
-        return _run(environ, context, inputs, root, report_dir)
+        name = "" if inputs.mode in _PARTS else inputs.commit_status
+        with deliver.announced(name, context) as status:
+            return _run(environ, context, inputs, root, report_dir, status)
     except CiParityError as error:
-        _comment((_no_verdict(error),), context, inputs)
+        _comment(deliver.of_error(error, _occasion(context)), context, inputs)
+        raise
+    except Exception as error:
+        ours_to_mend = CiParityError(
+            f"a bug of ours: {type(error).__name__}",
+            remedy="report the last lines of the job's log",
+        )
+        _comment(deliver.of_error(ours_to_mend, _occasion(context)), context, inputs)
         raise
     finally:
         hand_over(ours, owner_of=context.workspace)
 
 
-def _no_verdict(error: CiParityError) -> str:
-    message = str(error).replace("`", "'")
-    return f"### ❌ CI Parity reached no verdict\n\n```\n{message}\n```\n"
+def _occasion(context: GitHubContext) -> Occasion:
+    return Occasion(commit=context.head_sha or "", run_url=context.run_url)
 
 
-def _comment(bodies: Sequence[str], context: GitHubContext, inputs: ActionInputs) -> str:
-    if not inputs.comment:
+def _comment(message: Message, context: GitHubContext, inputs: ActionInputs) -> str:
+    if not inputs.comment or inputs.mode in _PARTS:
         return ""
-    place = f"{inputs.working_directory}/{inputs.config}".rstrip("/")
-    return deliver.comment_on(bodies, place, context)
+    return deliver.comment_on(message, _place(inputs), context)
+
+
+def _place(inputs: ActionInputs) -> str:
+    """Return what tells the comments of two deployments apart."""
+    return f"{inputs.working_directory}/{inputs.config}".rstrip("/")
 
 
 @contextmanager
@@ -92,13 +115,34 @@ class _Annotations(logging.Handler):
 
 def _run(
     environ: Mapping[str, str], context: GitHubContext, inputs: ActionInputs, root: Path,
-    report_dir: Path,
+    report_dir: Path, status: Announcement,
 ) -> int:  # fmt: skip
+    if inputs.mode is Mode.COMMENT:
+        url = action_comment.publish_for(context, inputs, _place(inputs))
+        _outputs(environ, {"comment_url": url})
+        return 0
+    refuse_strangers_code(context, root)
     options = CheckOptions(
         root=root, config=inputs.config, base=context.base_sha or "", no_base=_no_base(context),
         log=inputs.log, force=inputs.force, reproductions=report_dir,
     )  # fmt: skip
-    done = check(options, PlainProgress())
+    if inputs.mode is Mode.PLAN:
+        _outputs(environ, action_fanout.plan_outputs(options, inputs, context))
+        return 0
+    if inputs.mode is Mode.RUN:
+        _outputs(environ, action_fanout.run_outputs(options, inputs, context, report_dir))
+        return 0
+    if inputs.mode is Mode.GATE:
+        done = action_fanout.gated(options, inputs, context)
+    else:
+        done = check(options, PlainProgress())
+    return _deliver(environ, done, context, inputs, report_dir, status)
+
+
+def _deliver(
+    environ: Mapping[str, str], done: Checked, context: GitHubContext, inputs: ActionInputs,
+    report_dir: Path, status: Announcement,
+) -> int:  # fmt: skip
     origin = Origin(
         commit=context.head_sha or "",
         run_url=context.run_url,
@@ -106,11 +150,13 @@ def _run(
     )
     report = write_report(done.verdict, done.manifest, report_dir, origin)
     click.echo(actions.neutralise(text.render(done.verdict)), nl=False)
-    for line in actions.annotations(done.verdict.findings):
+    found = (*failures(done.verdict), *warnings(done.verdict))
+    for line in annotations(found, Places(done.verdict).of):
         click.echo(line)
-    about = markdown.comment(done.verdict, commit=origin.commit, run_url=origin.run_url)
-    url = _comment(about, context, inputs)
-    _summary(environ, about)
+    occasion = replace(_occasion(context), proof=done.proof, log=done.log.label if done.log else "")
+    message = deliver.of_verdict(done.verdict, occasion, always=done.deployment.report.always)
+    url = _comment(message, context, inputs)
+    _summary(environ, message.summary)
     _outputs(
         environ,
         {
@@ -120,7 +166,9 @@ def _run(
             "bundle_digest": f"sha256:{done.verdict.bundle_digest}",
         },
     )
-    return _record(done, context, inputs, origin)
+    code = _record(done, context, inputs, origin)
+    status.conclude(done.verdict, code)
+    return code
 
 
 def _no_base(context: GitHubContext) -> str:
@@ -188,7 +236,7 @@ def _root(context: GitHubContext, inputs: ActionInputs) -> Path:
     return root
 
 
-def _summary(environ: Mapping[str, str], texts: tuple[str, ...]) -> None:
+def _summary(environ: Mapping[str, str], texts: Sequence[str]) -> None:
     path = environ.get("GITHUB_STEP_SUMMARY")
     if path:
         actions.write_summary(Path(path), texts)

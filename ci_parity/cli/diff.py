@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from ci_parity.base.errors import ConfigError
-from ci_parity.cli.output import show_progress, write_json
+from ci_parity.cli import options as shared
+from ci_parity.cli.output import files_in_any_case, show_progress, write_files, write_json
 
 _EXAMPLES = """\b
 Examples:
@@ -124,13 +125,27 @@ def spread_inputs(words: Sequence[str]) -> list[str]:
 @click.option(
     "--latency/--no-latency",
     default=False,
-    help="Also compare speed, interleaved in fresh processes.",
+    help="Also compare speed and memory, interleaved in fresh processes.",
 )
 @click.option(
     "--max-latency-regression",
     default="",
     metavar="PERCENT%",
-    help="Fail when the p50 grows by more, such as 10%.",
+    help="Compare speed, and fail on growth: one of so much must not pass, such as 10%.",
+)
+@click.option(
+    "--pin",
+    default="",
+    metavar="CPUS",
+    help="CPUs that both sides run on while they are timed, such as 2-3.",
+)
+@click.option(
+    "--batch-size",
+    "batch_sizes",
+    type=int,
+    multiple=True,
+    metavar="ROWS",
+    help="Also time so many rows at once, and show throughput.",
 )
 @click.option(
     "--localise/--no-localise",
@@ -154,18 +169,22 @@ def spread_inputs(words: Sequence[str]) -> list[str]:
     default="",
     help="Write the report as JSON to a file, or - for standard output.",
 )
+@shared.report_files
 def command(**given: Any) -> int:  # noqa: ANN401 - click hands options over by name
     """Run BASELINE and CANDIDATE (the same model by default) and compare what they compute."""
+    from ci_parity.cli.terminal import show
     from ci_parity.pipeline import diff
-    from ci_parity.report import json_v1, text
+    from ci_parity.report import json_v1
     from ci_parity.stages.report_folder import json_bytes
 
-    verdict = diff(diff_options(given, "diff"), show_progress())
+    files = shared.asked_files(given)
+    with files_in_any_case(files):
+        verdict = diff(diff_options(given, "diff"), show_progress())
     if given["json_path"] != "-":
-        click.echo(text.render(verdict), nl=False)
+        show(verdict)
     if given["json_path"]:
         write_json(json_bytes(json_v1.render_diff(verdict)), given["json_path"])
-    return verdict.outcome.exit_code
+    return write_files(verdict, files, given["repro_dir"])
 
 
 def diff_options(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - DiffOptions, lazily
@@ -182,7 +201,7 @@ def diff_options(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - Dif
         localise=_budget(given),
         reproductions=given["repro_dir"],
         inputs=given["inputs"],
-        dims=_dims(given["dims"]),
+        dims=dims_of(given["dims"]),
         reproduce=shlex.join(["ci-parity", name, *click.get_current_context().meta[_WORDS]]),
     )
 
@@ -229,7 +248,11 @@ def _policy(given: dict[str, Any]) -> Any:  # noqa: ANN401 - a Policy, imported 
     from ci_parity.config import load
 
     limit = given["max_latency_regression"]
-    latency: dict[str, Any] = {"measure": bool(given["latency"] or limit)}
+    latency: dict[str, Any] = {
+        "measure": bool(given["latency"] or limit),
+        "pin": given["pin"],
+        "batch_sizes": list(given["batch_sizes"]),
+    }
     if limit:
         latency |= {"max_regression": limit, "enforce": True}
     raw = {"repeat": given["repeat"], "timeout_s": given["timeout"], "latency": latency}
@@ -244,7 +267,12 @@ def _budget(given: dict[str, Any]) -> Any:  # noqa: ANN401 - a Localise, importe
     return load.localise({} if seconds is None else {"seconds": seconds})
 
 
-def _dims(words: Sequence[str]) -> dict[str, int]:
+def dims_of(words: Sequence[str]) -> dict[str, int]:
+    """Return NAME=SIZE words as sizes of symbolic dimensions.
+
+    Raises:
+        ConfigError: a word of another form.
+    """
     dims = {}
     for word in words:
         name, _, size = word.partition("=")

@@ -31,8 +31,9 @@ Examples:
 def command(folder: Path, root: Path, config: str, json_path: str, comment: Path | None) -> int:
     """Judge the observations kept in FOLDER by the policy of a config; nothing is run."""
     from ci_parity.base.files import write_atomic
+    from ci_parity.cli.terminal import show
     from ci_parity.pipeline import JudgeOptions, judge_stored
-    from ci_parity.report import json_v1, markdown, text
+    from ci_parity.report import json_v1, markdown
     from ci_parity.stages.report_folder import json_bytes
 
     words = ["ci-parity", "judge", str(folder)]
@@ -41,7 +42,7 @@ def command(folder: Path, root: Path, config: str, json_path: str, comment: Path
     asked = JudgeOptions(folder=folder, root=root, config=config, reproduce=shlex.join(words))
     verdict = judge_stored(asked, show_progress())
     if json_path != "-":
-        click.echo(text.render(verdict), nl=False)
+        show(verdict)
     if json_path:
         write_json(json_bytes(json_v1.render_check(verdict)), json_path)
     if comment is not None:

@@ -5,31 +5,19 @@ deployment of one variant. The runtime is what the repository's lock or requirem
 one at hand.
 """
 
-import logging
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ci_parity.base.errors import ConfigError, EvidenceError
+from ci_parity.base.errors import ConfigError
 from ci_parity.config import CONFIG_NAME
 from ci_parity.config.load import build, load_deployment
 from ci_parity.config.model import Deployment
-from ci_parity.config.runtimes import CURRENT, ONNXRUNTIME
-
-if TYPE_CHECKING:
-    from ci_parity.base.pins import PinSet
-
-logger = logging.getLogger(__name__)
+from ci_parity.config.pinned import pinned_runtime
 
 _SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages"}
 _MAX_FOLDERS = 20_000
-# What says which packages run, before what says which are asked for; others come after these.
-_PIN_FILES = (
-    "uv.lock", "poetry.lock", "pylock.toml", "Pipfile.lock", "requirements.txt",
-    "requirements.lock", "requirements/runtime.txt",
-)  # fmt: skip
 _NEXT_STEP = f"""\
 put the model in the ONNX test layout, or write a config:
       models/mymodel/model.onnx
@@ -76,53 +64,6 @@ def _deployment(root: Path, folder: Path) -> Deployment:
         "fixtures": relative,
     }
     return build(value, root=root, origin=f"{relative} (discovered)")
-
-
-def pinned_runtime(root: Path) -> str:
-    """Return the onnxruntime requirement that the repository pins, else `current`.
-
-    Lock and requirement files at its top and in `requirements/` are read, locks first; the first
-    one that pins exactly one version of one onnxruntime package counts. A file that cannot be read
-    or pins several is said and passed over.
-    """
-    from ci_parity.base.pins import read_pins
-
-    for path in _pin_files(root):
-        try:
-            found = _runtimes(read_pins(path, root))
-        except EvidenceError as error:
-            logger.warning("no runtime is taken from %s: %s", error.where or path.name, error.what)
-            continue
-        if len(found) == 1:
-            return found.pop()
-        if found:
-            words = " and ".join(sorted(found))
-            logger.warning("no runtime is taken from %s: it pins %s", path.name, words)
-    return CURRENT
-
-
-def _pin_files(root: Path) -> list[Path]:
-    """Return the repository's own pin files; what lies deeper speaks for a part of it at most."""
-    from ci_parity.base.pins import find_pin_files
-
-    folders = {root, root / "requirements"}
-    try:
-        own = [path for path in find_pin_files(root) if path.parent in folders]
-    except EvidenceError:
-        return []
-    names = {root / name: rank for rank, name in enumerate(_PIN_FILES)}
-    return sorted(own, key=lambda path: (names.get(path, len(names)), path.as_posix()))
-
-
-def _runtimes(pins: "PinSet") -> set[str]:
-    """Return the pinned onnxruntime packages that somebody asks for, from an index."""
-    found = set()
-    for name in ONNXRUNTIME.distributions:
-        pin = pins.resolve(name)
-        wanted = any(not other.constraint for other in pins.get(name, ()))
-        if pin and wanted and pin.version and (not pin.source or pin.source.startswith("registry")):
-            found.add(f"{name}=={pin.version}")
-    return found
 
 
 def _test_layouts(root: Path) -> Iterator[Path]:

@@ -19,22 +19,24 @@ from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import ConfigError
 from ci_parity.config.contract import contract
 from ci_parity.config.decisions import build_decisions
+from ci_parity.config.latency import latency_policy, memory_policy
 from ci_parity.config.ledger import build_ledger
 from ci_parity.config.model import (
     Converter,
     Deployment,
-    LatencyPolicy,
     Localise,
     Optimization,
     PlacementPolicy,
     Policy,
     Release,
+    Report,
     SelfChecks,
     Source,
     Target,
     Tolerance,
     Variant,
 )
+from ci_parity.config.pinned import with_pin
 from ci_parity.config.runtimes import check_options, runtime_text, spelled_out
 from ci_parity.config.yaml_source import Document, parse, read_text
 
@@ -79,7 +81,10 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         root=root,
         origin=origin,
         variants=tuple(_variant(name, raw, root) for name, raw in full["variants"].items()),
-        targets=tuple(target(name, raw) for name, raw in full["targets"].items()),
+        targets=tuple(
+            target(name, with_pin(raw, root, f"$.targets.{name}"))
+            for name, raw in full["targets"].items()
+        ),
         fixtures=_inside(root, full["fixtures"], "$.fixtures"),
         policy=replace(
             policy(full["policy"], root),
@@ -90,6 +95,7 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         ),
         release=Release(**full["release"]),
         localise=Localise(**full["localise"]),
+        report=Report(**full["report"]),
         source=_source(full["source"], root) if "source" in full else None,
         contract=contract(full.get("contract", {})),
     )
@@ -126,14 +132,13 @@ def policy(value: Mapping[str, Any], root: Path = Path()) -> Policy:
         ConfigError: the value is not a policy under the schema.
     """
     raw = _fragment("policy", value, "policy")
-    latency = dict(raw["latency"])
-    latency["max_regression"] = float(latency["max_regression"].rstrip("%")) / 100
     return Policy(
         tolerance=_tolerance(raw["tolerance"]),
         outputs={name: _tolerance(given) for name, given in raw["outputs"].items()},
         repeat=raw["repeat"],
         timeout_s=raw["timeout_s"],
-        latency=LatencyPolicy(**latency),
+        latency=latency_policy(raw["latency"]),
+        memory=memory_policy(raw["memory"]),
         decisions=build_decisions(raw["decisions"], partial(_inside, root)),
         self_checks=_self_checks(raw["self_checks"]),
         ledger=build_ledger(raw["ledger"], schema()),

@@ -93,11 +93,29 @@ class Tolerance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyPolicy:
-    """How latency is measured and judged; `max_regression` is a fraction."""
+    """How latency is measured and judged; `max_regression` and `margin` are fractions.
+
+    `sessions` is the most there may be, `time_budget_s` what starting more of them may take for a
+    variant on a target, `cases` how many of its cases are timed, `batch_sizes` what throughput is
+    measured at, `pin` the CPUs that both sides run on, empty for all.
+    """
 
     measure: bool
     sessions: int
     pairs: int
+    max_regression: float
+    margin: float
+    enforce: bool
+    time_budget_s: float
+    cases: int
+    batch_sizes: tuple[int, ...]
+    pin: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPolicy:
+    """How the memory of the timed processes is judged; `max_regression` is a fraction."""
+
     max_regression: float
     enforce: bool
 
@@ -142,6 +160,7 @@ class Policy:
     repeat: int
     timeout_s: float
     latency: LatencyPolicy
+    memory: MemoryPolicy
     decisions: Mapping[str, Decision] = field(default_factory=dict)
     self_checks: SelfChecks
     ledger: tuple[LedgerEntry, ...] = ()
@@ -221,6 +240,18 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What is told of a verdict; `comment` is `on_change` or `always`."""
+
+    comment: str
+
+    @property
+    def always(self) -> bool:
+        """Whether a pull request gets a comment even where nothing changed and all holds."""
+        return self.comment == "always"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Localise:
     """What the search for the first node that went wrong may cost, for each failed boundary.
 
@@ -250,6 +281,7 @@ class Deployment:
     policy_json: str
     release: Release
     localise: Localise
+    report: Report
     contract: Contract = field(default_factory=Contract)
     source: Source | None = None
 

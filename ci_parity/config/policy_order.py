@@ -250,6 +250,19 @@ def _expected_range(before: object, after: object) -> Order:
 _MORE = _ranked(float)
 _LESS = _ranked(lambda value: -value)
 _PERCENT = _ranked(lambda text: -float(text.rstrip("%")))
+
+
+def _margin(before: object, after: object) -> Order | None:
+    """The margin of latency: a smaller one is tighter; `auto` cannot be compared with numbers.
+
+    Without one nothing failed below what was allowed, so any is tighter.
+    """
+    if before is _ABSENT:
+        return Order.TIGHTER
+    words = any(not str(side).endswith("%") for side in (before, after))
+    return Order.UNCLEAR if words else _PERCENT(before, after)
+
+
 _ASKED = _ranked({False: 0.0, "auto": 1.0, True: 2.0}.__getitem__)
 _NEAR_TIES = _ranked({"show": 0.0, "fail": 1.0}.__getitem__)
 _EMPTY: Compare = _nothing
@@ -257,6 +270,7 @@ _EMPTY: Compare = _nothing
 # Mappings that are walked, and what it means that one side has none; `_EMPTY`: as one without keys.
 _MAPPINGS: Mapping[Path, Compare] = {
     ("latency",): _EMPTY,
+    ("memory",): _EMPTY,
     ("self_checks",): _EMPTY,
     ("files",): _EMPTY,
     ("decisions",): _EMPTY,
@@ -287,7 +301,15 @@ _LEAVES: Mapping[Path, Compare] = {
     ("latency", "sessions"): _MORE,
     ("latency", "pairs"): _MORE,
     ("latency", "max_regression"): _PERCENT,
+    ("latency", "margin"): _margin,
     ("latency", "enforce"): _MORE,
+    ("latency", "time_budget_s"): _ranked(float, absent=0.0),
+    ("latency", "cases"): _ranked(float, absent=0.0),
+    ("latency", "batch_sizes"): _sizes,
+    # Which CPUs a runner has free is no rule; both sides always run on the same.
+    ("latency", "pin"): _nothing,
+    ("memory", "max_regression"): _ranked(lambda t: -float(t.rstrip("%")), absent=-math.inf),
+    ("memory", "enforce"): _ranked(float, absent=0.0),
     ("self_checks", "repeat"): _MORE,
     ("self_checks", "deterministic"): _MORE,
     **{("self_checks", name): _ASKED for name in ("rows", "order", "padding", "threads")},

@@ -14,6 +14,7 @@ from ci_parity.config.model import (
     Contract,
     Deployment,
     LatencyPolicy,
+    MemoryPolicy,
     PlacementPolicy,
     Policy,
     SelfChecks,
@@ -21,11 +22,11 @@ from ci_parity.config.model import (
 )
 from ci_parity.config.policy_order import PolicyChange
 
-Group = TypeVar("Group", LatencyPolicy, SelfChecks)
+Group = TypeVar("Group", LatencyPolicy, MemoryPolicy, SelfChecks)
 _KNOWN = frozenset(
     {
         "tolerance", "outputs", "repeat", "timeout_s", "latency", "decisions", "self_checks",
-        "contract", "files", "placement",
+        "contract", "files", "placement", "memory",
     }
 )  # fmt: skip
 
@@ -53,6 +54,7 @@ def guarded(
         },
         outputs=_tolerances(own.policy, base.policy, groups.get("outputs", set())),
         latency=_group(own.policy.latency, base.policy.latency, groups.get("latency", set())),
+        memory=_group(own.policy.memory, base.policy.memory, groups.get("memory", set())),
         self_checks=_group(
             own.policy.self_checks, base.policy.self_checks, groups.get("self_checks", set())
         ),

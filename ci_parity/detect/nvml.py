@@ -1,13 +1,14 @@
 """NVIDIA's management library: the seam, and its one real door.
 
-The door calls `libnvidia-ml` through ctypes, for the dozen questions the driver axis asks; none of
-them changes anything, and no sensor is read. Signatures, buffer sizes and return codes follow
-`nvml.h`. It refuses nothing: an answer that cannot be had is an `NvmlError` with the code.
+The door calls `libnvidia-ml` through ctypes, for the dozen questions the driver axis asks and the
+sensors that are read while something is timed; none of them changes anything. Signatures, buffer
+sizes and return codes follow `nvml.h`. It refuses nothing: an answer that cannot be had is an
+`NvmlError` with the code.
 """
 
 import ctypes
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
@@ -28,6 +29,10 @@ _REASONS = {
 }
 _LIBRARY = "nvml.dll" if sys.platform == "win32" else "libnvidia-ml.so.1"
 _TEXT_BYTES = 96
+_SM_CLOCK = 1
+_MAX_PROCESSES = 256
+# What stands for a size that the driver does not tell, as under Windows.
+_HIDDEN = 2**64 - 1
 _MISSING = ("No such file", "not found", "Could not find module")
 
 
@@ -68,6 +73,19 @@ class NvmlDevice(Protocol):
         """Return whether its memory corrects errors."""
 
 
+class NvmlSensors(Protocol):
+    """What one GPU is doing now; every method may raise `NvmlError`."""
+
+    def clock_mhz(self) -> int:
+        """Return the clock of its multiprocessors."""
+
+    def slowdowns(self) -> int:
+        """Return why its clocks are not higher, as the library's bits."""
+
+    def processes(self) -> Mapping[int, int | None]:
+        """Return the bytes that each process computing on it holds, `None` where it hides them."""
+
+
 class NvmlSession(Protocol):
     """The library between initialisation and shutdown; every method may raise `NvmlError`."""
 
@@ -82,6 +100,9 @@ class NvmlSession(Protocol):
 
     def device(self, index: int) -> NvmlDevice:
         """Return one of them."""
+
+    def sensors(self, index: int) -> NvmlSensors:
+        """Return the sensors of one of them."""
 
 
 class Nvml(Protocol):
@@ -131,6 +152,12 @@ class _LibrarySession:
         return value.value
 
     def device(self, index: int) -> NvmlDevice:
+        return self._device(index)
+
+    def sensors(self, index: int) -> NvmlSensors:
+        return self._device(index)
+
+    def _device(self, index: int) -> "_LibraryDevice":
         handle = ctypes.c_void_p()
         number = ctypes.c_uint(index)
         _call(self._library, "nvmlDeviceGetHandleByIndex_v2", number, ctypes.byref(handle))
@@ -142,6 +169,15 @@ class _Memory(ctypes.Structure):
         ("total", ctypes.c_ulonglong),
         ("free", ctypes.c_ulonglong),
         ("used", ctypes.c_ulonglong),
+    )
+
+
+class _Process(ctypes.Structure):
+    _fields_ = (
+        ("pid", ctypes.c_uint),
+        ("used_bytes", ctypes.c_ulonglong),
+        ("gpu_instance", ctypes.c_uint),
+        ("compute_instance", ctypes.c_uint),
     )
 
 
@@ -172,6 +208,38 @@ class _LibraryDevice:
 
     def ecc_mode(self) -> tuple[int, int]:
         return self._pair("nvmlDeviceGetEccMode")
+
+    def clock_mhz(self) -> int:
+        clock = ctypes.c_uint()
+        kind = ctypes.c_uint(_SM_CLOCK)
+        _call(self._library, "nvmlDeviceGetClockInfo", self._handle, kind, ctypes.byref(clock))
+        return clock.value
+
+    def slowdowns(self) -> int:
+        reasons = ctypes.c_ulonglong()
+        pointer = ctypes.byref(reasons)
+        try:
+            _call(
+                self._library, "nvmlDeviceGetCurrentClocksEventReasons", self._handle, pointer
+            )  # fmt: skip
+        except NvmlError as error:
+            if error.code != FUNCTION_NOT_FOUND:
+                raise
+            older = "nvmlDeviceGetCurrentClocksThrottleReasons"
+            _call(self._library, older, self._handle, pointer)
+        return int(reasons.value)
+
+    def processes(self) -> Mapping[int, int | None]:
+        count = ctypes.c_uint(_MAX_PROCESSES)
+        found = (_Process * _MAX_PROCESSES)()
+        _call(
+            self._library, "nvmlDeviceGetComputeRunningProcesses_v3", self._handle,
+            ctypes.byref(count), found,
+        )  # fmt: skip
+        return {
+            one.pid: None if one.used_bytes == _HIDDEN else int(one.used_bytes)
+            for one in found[: count.value]
+        }
 
     def _pair(self, function: str) -> tuple[int, int]:
         first, second = ctypes.c_int(), ctypes.c_int()

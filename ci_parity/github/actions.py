@@ -16,17 +16,15 @@ from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
 from ci_parity.base.errors import CiParityError, ConfigError, PublishError
-from ci_parity.records.finding import Finding
-from ci_parity.records.outcome import Outcome
 
 Level: TypeAlias = Literal["error", "warning", "notice"]
 
 ANNOTATIONS_PER_LEVEL = 10
+MAX_SHARDS = 256
 # The runner drops a whole summary above 1 MiB; the rest is room for masks written over secrets.
 SUMMARY_LIMIT_BYTES = 1_000_000
 
 _LOG = logging.getLogger(__name__)
-_MESSAGE_LENGTH = 4000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 # The runner looks for `::` after leading blanks and for `##[` anywhere in a line
 # (actions/runner, ActionCommand.cs); it ends lines where a terminal would.
@@ -48,11 +46,22 @@ class RecordMode(enum.Enum):
     NEVER = "never"
 
 
+class Mode(enum.Enum):
+    """What of the whole path a step does; `check` is all of it, on one machine."""
+
+    CHECK = "check"
+    PLAN = "plan"
+    RUN = "run"
+    GATE = "gate"
+    COMMENT = "comment"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActionInputs:
     """The `with:` of the workflow; the defaults are those of `action.yml`.
 
-    `config` and `log` are empty where the workflow names none.
+    `config` and `log` are empty where the workflow names none; `plan`, `leg`, `needs` and
+    `artifacts` serve the modes of a run over several machines, and are empty otherwise.
     """
 
     config: str = ""
@@ -63,6 +72,13 @@ class ActionInputs:
     report_dir: str = "ci-parity-report"
     working_directory: str = "."
     log: str = ""
+    commit_status: str = ""
+    mode: Mode = Mode.CHECK
+    shards: int = 1
+    plan: str = ""
+    leg: str = ""
+    needs: str = ""
+    artifacts: str = ""
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
@@ -82,6 +98,13 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
         report_dir=inputs.text("report_dir", default.report_dir),
         working_directory=inputs.text("working_directory", default.working_directory),
         log=inputs.text("log", default.log),
+        commit_status=inputs.text("commit_status", default.commit_status),
+        mode=inputs.choice("mode", default.mode),
+        shards=inputs.count("shards", default.shards, MAX_SHARDS),
+        plan=inputs.text("plan", default.plan),
+        leg=inputs.text("leg", default.leg),
+        needs=inputs.text("needs", default.needs),
+        artifacts=inputs.text("artifacts", default.artifacts),
     )
 
 
@@ -98,6 +121,16 @@ class _Inputs:
             if member.value == text:
                 return member
         raise _unknown(name, text, [member.value for member in type(default)])
+
+    def count(self, name: str, default: int, most: int) -> int:
+        text = self.text(name, str(default))
+        if not (text.isascii() and text.isdigit() and len(text) < 6 and 1 <= int(text) <= most):
+            raise ConfigError(
+                f"{text!r} is not a number from 1 to {most}",
+                where=f"input {name}",
+                remedy=f"write one, or leave {name} out",
+            )
+        return int(text)
 
     def truth(self, name: str, *, default: bool) -> bool:
         text = self.text(name, "true" if default else "false")
@@ -190,41 +223,6 @@ def annotation(
         if value is not None
     )
     return f"::{level} {written}::{_escape(message)}"
-
-
-def annotations(findings: Sequence[Finding]) -> list[str]:
-    """Return one command for each finding a reader must see, as many as GitHub shows of a step.
-
-    A finding that blocks (failed, or inconclusive and not advisory) is an error, any other that
-    did not pass a warning. Where a level overflows, its last command counts the rest.
-    """
-    errors: list[str] = []
-    warnings: list[str] = []
-    for finding in findings:
-        if finding.outcome is Outcome.PASS:
-            continue
-        if finding.advisory:
-            warnings.append(_annotate("warning", finding))
-        else:
-            errors.append(_annotate("error", finding))
-    return [*_first("error", errors), *_first("warning", warnings)]
-
-
-def _annotate(level: Level, finding: Finding) -> str:
-    about = str(finding.subject)
-    text = f"{about}: {finding.evidence}" if about else finding.evidence
-    if finding.remedy:
-        text += f"\nremedy: {finding.remedy}"
-    title = f"parity {finding.outcome.value}: {finding.id}"
-    return annotation(level, text[:_MESSAGE_LENGTH], title=title)
-
-
-def _first(level: Level, lines: Sequence[str]) -> list[str]:
-    if len(lines) <= ANNOTATIONS_PER_LEVEL:
-        return list(lines)
-    shown = ANNOTATIONS_PER_LEVEL - 1
-    rest = f"{len(lines) - shown} more findings stand in the report"
-    return [*lines[:shown], annotation(level, rest, title="parity: more findings")]
 
 
 def neutralise(text: str) -> str:

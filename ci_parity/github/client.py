@@ -50,7 +50,7 @@ class SystemClock:
 
 
 class RestClient:
-    """A REST API of GitHub or GitHub Enterprise Server, with one token.
+    """A REST API of GitHub, GitHub Enterprise Server, Gitea or Forgejo, with one token.
 
     Args:
         api_url: the API's root, such as GITHUB_API_URL gives it.
@@ -78,6 +78,11 @@ class RestClient:
         self._failures = 0
         self._waited_s = 0.0
         self._talked_s = 0.0
+
+    @property
+    def root(self) -> str:
+        """The API's root, without a slash at its end."""
+        return self._root
 
     def get(self, path: str) -> Json:
         """Return the JSON at `path`, such as `/user`.

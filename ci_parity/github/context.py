@@ -1,9 +1,9 @@
 """Where this run stands, read once from the runner's environment and event payload.
 
-First stop of the data path inside Actions: it tells `detect` which commits to compare and
-`comment` which pull request to write to. The payload quotes titles and branch names that anyone may
-choose, so it is parsed strictly; a field of the wrong type is refused, a missing one is `None`. It
-asks no network and decides nothing about events such as `pull_request_target`.
+First stop of the data path inside Actions: it tells `detect` which commits to compare, `comment`
+which pull request to write to and `checkout` which commits may run. The payload quotes titles and
+branch names that anyone may choose, so it is parsed strictly; a field of the wrong type is refused,
+a missing one is `None`. It asks no network and refuses no event.
 """
 
 import re
@@ -25,13 +25,32 @@ _Kind = TypeVar("_Kind", str, int, bool)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FinishedRun:
+    """The run whose end started this one (`workflow_run`); its owner and branch name are anyone's.
+
+    `conclusion` is `success`, `failure`, `cancelled` … as GitHub says it.
+    """
+
+    id: int
+    attempt: int
+    event: str
+    conclusion: str
+    head_sha: str
+    head_owner: str
+    head_branch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GitHubContext:
     """One run of a workflow and the change it is about.
 
     `head_sha` is the commit to judge: a pull request's own head, never the merge commit that GitHub
     makes of it. `base_sha` is what it is compared with; `None` on a first push and on events
     without one. `pull_request` comes from the event payload and from nowhere else. A pull request
-    whose head repository is gone or unnamed counts as a fork. `token` is empty without one.
+    whose head repository is gone or unnamed counts as a fork. `run_page` is the number in the
+    address of the run's page. `vouched` are the commits that the repository vouches for on an event
+    whose token may write whoever asked for the run (`pull_request_target`, `workflow_run`), `None`
+    on all others. `finished` is the run that started this one. `token` is empty without one.
     """
 
     repository: str
@@ -41,6 +60,7 @@ class GitHubContext:
     workspace: Path
     run_id: int
     run_attempt: int
+    run_page: int
     head_sha: str | None
     base_sha: str | None
     pull_request: int | None
@@ -50,12 +70,23 @@ class GitHubContext:
     ref: str
     default_branch: str | None
     token: str = field(default="", repr=False)
+    vouched: frozenset[str] | None = None
+    finished: FinishedRun | None = None
 
     @property
     def run_url(self) -> str:
         """The page of this very attempt."""
-        run = f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
-        return f"{run}/attempts/{self.run_attempt}"
+        return self.page_of(self.run_page, self.run_attempt)
+
+    def page_of(self, page: int, attempt: int) -> str:
+        """Return the address of a run's page; Gitea and Forgejo have none for an attempt."""
+        run = f"{self.server_url}/{self.repository}/actions/runs/{page}"
+        return run if self.is_gitea else f"{run}/attempts/{attempt}"
+
+    @property
+    def is_gitea(self) -> bool:
+        """Whether this is Gitea or Forgejo, whose API lies at another path than GitHub's."""
+        return is_gitea_api(self.api_url)
 
 
 def from_environment(environ: Mapping[str, str]) -> GitHubContext | None:
@@ -68,14 +99,16 @@ def from_environment(environ: Mapping[str, str]) -> GitHubContext | None:
         return None
     event_name = environ.get("GITHUB_EVENT_NAME", "")
     event = _Event(environ)
+    api_url = _url(environ, "GITHUB_API_URL", "https://api.github.com")
     return GitHubContext(
         repository=_repository(environ),
         event_name=event_name,
-        api_url=_url(environ, "GITHUB_API_URL", "https://api.github.com"),
+        api_url=api_url,
         server_url=_url(environ, "GITHUB_SERVER_URL", "https://github.com"),
         workspace=Path(environ.get("GITHUB_WORKSPACE") or "."),
         run_id=_positive(environ, "GITHUB_RUN_ID"),
         run_attempt=_positive(environ, "GITHUB_RUN_ATTEMPT"),
+        run_page=_run_page(environ, api_url),
         head_sha=_head_sha(environ, event, event_name),
         base_sha=_base_sha(event, event_name),
         pull_request=event.positive("pull_request", "number"),
@@ -84,8 +117,15 @@ def from_environment(environ: Mapping[str, str]) -> GitHubContext | None:
         actor=environ.get("GITHUB_ACTOR", ""),
         ref=environ.get("GITHUB_REF", ""),
         default_branch=event.scalar(str, "repository", "default_branch"),
+        vouched=_vouched(environ, event, event_name),
+        finished=_finished(event) if event_name == "workflow_run" else None,
         token=(environ.get("INPUT_GITHUB_TOKEN") or environ.get("GITHUB_TOKEN") or "").strip(),
     )
+
+
+def is_gitea_api(api_url: str) -> bool:
+    """Whether an API's root is that of Gitea or Forgejo."""
+    return api_url.rstrip("/").endswith("/api/v1")
 
 
 class _Event:
@@ -180,6 +220,44 @@ def _base_sha(event: _Event, event_name: str) -> str | None:
     return event.sha("pull_request", "base", "sha")
 
 
+def _finished(event: _Event) -> FinishedRun | None:
+    """Return the run that ended, None where the payload does not tell all of it."""
+    numbers = [event.positive("workflow_run", name) for name in ("id", "run_attempt")]
+    words = [
+        event.scalar(str, "workflow_run", *path)
+        for path in (
+            ("event",), ("conclusion",), ("head_repository", "owner", "login"), ("head_branch",)
+        )
+    ]  # fmt: skip
+    sha = event.sha("workflow_run", "head_sha")
+    if None in numbers or None in words or sha is None:
+        return None
+    return FinishedRun(
+        id=numbers[0] or 0, attempt=numbers[1] or 0, event=words[0] or "",
+        conclusion=words[1] or "", head_sha=sha, head_owner=words[2] or "",
+        head_branch=words[3] or "",
+    )  # fmt: skip
+
+
+def _vouched(environ: Mapping[str, str], event: _Event, event_name: str) -> frozenset[str] | None:
+    """Return the commits that may be checked out although the token can write.
+
+    On `workflow_run` the commit that started it is one of them where it was pushed to this very
+    repository; what a pull request brought is not, whatever branch it names.
+    """
+    if event_name == "pull_request_target":
+        known = {environ.get("GITHUB_SHA", ""), event.sha("pull_request", "base", "sha") or ""}
+        return frozenset(known - {"", event.sha("pull_request", "head", "sha")})
+    if event_name == "workflow_run":
+        known = {environ.get("GITHUB_SHA", "")}
+        started_by = event.scalar(str, "workflow_run", "event")
+        head = event.scalar(str, "workflow_run", "head_repository", "full_name")
+        if started_by == "push" and head == _repository(environ):
+            known.add(event.sha("workflow_run", "head_sha") or "")
+        return frozenset(known - {""})
+    return None
+
+
 def _is_fork(event: _Event) -> bool:
     if not event.has("pull_request"):
         return False
@@ -200,6 +278,11 @@ def _positive(environ: Mapping[str, str], name: str) -> int:
     if not (value.isascii() and value.isdigit() and len(value) < 16 and int(value) > 0):
         raise EvidenceError(f"{value!r} is not a positive number", where=name)
     return int(value)
+
+
+def _run_page(environ: Mapping[str, str], api_url: str) -> int:
+    """Return what an address calls a run: Gitea and Forgejo count them in each repository."""
+    return _positive(environ, "GITHUB_RUN_NUMBER" if is_gitea_api(api_url) else "GITHUB_RUN_ID")
 
 
 def _url(environ: Mapping[str, str], name: str, default: str) -> str:

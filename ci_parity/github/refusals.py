@@ -92,27 +92,29 @@ def refusal(request: Request, outcome: Reply | NoReply) -> ApiError:
     return ApiError(
         f"GitHub answered {outcome.status}: {message}",
         where=str(request),
-        remedy=_remedy(outcome, message),
+        remedy=_remedy(outcome, message, request.url),
         status=outcome.status,
         too_long=too_long,
     )
 
 
-def _remedy(reply: Reply, message: str) -> str:
+def _remedy(reply: Reply, message: str, url: str) -> str:
     if is_rate_limited(reply):
         return "run the job again later; one reporting job per pull request stays below the limit"
     if reply.status == 403 and _NOT_ACCESSIBLE in message.lower():
-        return _permission_remedy(reply.headers.get("x-accepted-github-permissions", ""))
+        accepted = reply.headers.get("x-accepted-github-permissions", "")
+        return _permission_remedy(accepted, "statuses" if "/statuses/" in url else "pull_requests")
     return {
         401: "pass a valid token: `github_token: ${{ github.token }}`",
         403: "check what the token may do there, and that the conversation is not locked",
+        423: "the repository is archived or the conversation locked: nothing can be written there",
         404: "check that the repository and the pull request exist and that the token may see them "
         "(`pull-requests: write`)",
     }.get(reply.status, "")
 
 
-def _permission_remedy(accepted: str) -> str:
-    """Name the missing permission as YAML.
+def _permission_remedy(accepted: str, usual: str) -> str:
+    """Name the missing permission as YAML, the usual one where GitHub names none.
 
     The header lists alternatives separated by semicolons, each a list separated by commas
     (github.blog changelog, 2023-08-10).
@@ -121,8 +123,8 @@ def _permission_remedy(accepted: str) -> str:
         dict(_PERMISSION.findall(option)) for option in accepted.split(";")
     ]
     wanted = [option for option in alternatives if option]
-    about_pulls = [option for option in wanted if "pull_requests" in option]
-    chosen = (about_pulls or wanted or [{"pull_requests": "write"}])[0]
+    likely = [option for option in wanted if usual in option]
+    chosen = (likely or wanted or [{usual: "write"}])[0]
     lines = [f"  {name.replace('_', '-')}: {level}" for name, level in chosen.items()]
     if "contents" not in chosen:
         lines.insert(0, "  contents: read")

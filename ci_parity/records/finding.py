@@ -84,11 +84,30 @@ class OutputComparison:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SideBySide:
+    """One measure of both sides beside the verdict; it never decides a latency.
+
+    `name` is `p95`, `p99`, `throughput`, `load`, `first`, `peak_memory`, `memory_growth` or
+    `device_memory`, `unit` what both numbers are in. A side that was not measured is `None`, and
+    `note` says why.
+    """
+
+    name: str
+    unit: str
+    baseline: float | None
+    candidate: float | None
+    samples: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyComparison:
     """Candidate against baseline on one machine, sessions of interleaved blocks.
 
-    `ratio` is candidate / baseline of the p50; `ratio_low` and `ratio_high` bound it at 95 % over
-    sessions.
+    `ratio` is candidate / baseline; `ratio_low` and `ratio_high` bound it by what the last look at
+    the sessions may spend of 1 % on each side. It fails above `1 + margin`, passes below
+    `1 + max_regression`. `mde` is the growth that this many sessions of this spread, `session_sd`
+    of logarithms, would have shown in four of five runs. `reason` says why it is inconclusive.
     """
 
     subject: Subject
@@ -102,3 +121,10 @@ class LatencyComparison:
     pairs: int
     max_regression: float
     enforced: bool
+    margin: float = 0.0
+    mde: float | None = None
+    session_sd: float | None = None
+    session_ratios: tuple[float, ...] = ()
+    voided_pairs: int = 0
+    reason: str = ""
+    measures: tuple[SideBySide, ...] = ()

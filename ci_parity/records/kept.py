@@ -7,7 +7,7 @@ observations have their files in, and for each measurement of noise. Nothing her
 from dataclasses import dataclass
 
 from ci_parity.records.identity import ChangeSet
-from ci_parity.records.latency import LatencyObservation
+from ci_parity.records.latency import LatencyRun
 from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.observation import InputSet, Observation
 
@@ -65,7 +65,7 @@ class KeptPair:
     references: int | None
     derived: int | None
     threads: KeptThreads
-    latency: LatencyObservation | None
+    latency: LatencyRun | None
     ancestors: tuple[str, ...]
     reference_target: str
     lacks_unquantized: bool

@@ -73,7 +73,8 @@ class Observation:
 
     `label` names it to a reader; `folder` holds the files of `cases`. `load` is OK for references.
     `providers_requested` is empty where no provider was asked for; `placement` is None where nobody
-    asked for it.
+    asked for it. `origin` says who gave stored references: `source`, or `snapshot` for the exported
+    model itself, or both; it is empty for what was run.
     """
 
     label: str
@@ -87,3 +88,4 @@ class Observation:
     cases: tuple[CaseRun, ...] = ()
     warnings: tuple[str, ...] = ()
     placement: Placement | None = None
+    origin: str = ""

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from ci_parity.records.attribution import Attribution
 from ci_parity.records.divergence import Divergence
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
+from ci_parity.records.graph_change import GraphChange
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.placement import SystemPlacement
+from ci_parity.records.places import Place
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,8 @@ class Verdict:
     """One judged run.
 
     `ran` is false when nothing that matters had changed: then `summary` names the evidence that
-    still holds. `inputs_source` is `given`, `generated` or `fixtures`.
+    still holds. `inputs_source` is `given`, `generated` or `fixtures`. `note` is what a reader must
+    know beside the outcome, empty as a rule. `places` are the files that findings can point at.
     """
 
     command: str
@@ -65,3 +68,6 @@ class Verdict:
     attributions: tuple[Attribution, ...] = ()
     divergences: tuple[Divergence, ...] = ()
     placements: tuple[SystemPlacement, ...] = ()
+    graphs: tuple[GraphChange, ...] = ()
+    note: str = ""
+    places: tuple[Place, ...] = ()

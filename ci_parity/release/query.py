@@ -30,3 +30,19 @@ def last_validated(
             if (identity.target, identity.variant) == (target, variant):
                 return line, identity
     return None
+
+
+def last_proof(lines: Sequence[LogLine], *, channel: str, deployment: str) -> LogLine | None:
+    """Return the newest line that proves a bundle of a deployment, whatever pairs it is about.
+
+    The same lines are proof as for `last_validated`, revocations included.
+    """
+    revoked: set[str] = set()
+    for line in reversed(lines):
+        entry = line.entry
+        if entry.kind is EntryKind.REVOKED:
+            revoked.add(entry.bundle)
+        ours = (entry.channel, entry.deployment) == (channel, deployment)
+        if ours and entry.kind in _PROOF and entry.bundle not in revoked:
+            return line
+    return None

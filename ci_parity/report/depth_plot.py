@@ -6,7 +6,6 @@ come from models: they are shortened, made visible and quoted.
 """
 
 import math
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +13,7 @@ from html import escape
 from ci_parity.base.escape import visible
 from ci_parity.records.divergence import DepthPoint, Divergence
 from ci_parity.report.divergence_words import deviation
+from ci_parity.report.fitting import cells, fitting
 from ci_parity.report.words import number
 
 RMS_LIMIT, LARGEST_LIMIT = 4.0, 64.0
@@ -22,7 +22,7 @@ RMS_LIMIT, LARGEST_LIMIT = 4.0, 64.0
 _WIDTH, _HEIGHT = 900, 420
 _LEFT, _RIGHT, _TOP, _BOTTOM = 76, 806, 116, 312
 _ZERO, _UNKNOWN, _TICKS = 332, 352, 377
-_MARGIN, _INSET = 24, 14
+_MARGIN, _INSET, _INLINE_TOP = 24, 14, 62
 _MOST_TICKS = 8
 _LOWEST = -3
 # The longest texts, in cells of a letter's width, and the width of a cell of bold text.
@@ -79,17 +79,35 @@ class _Axes:
 
 def render(divergence: Divergence) -> str:
     """Return the picture of a divergence's depths as the text of an SVG file."""
-    points = sorted(divergence.depth, key=lambda point: point.position)
-    axes = _axes(points)
-    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
-    described = 'role="img" aria-labelledby="title description"'
-    parts = (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} {described}>',
-        *_words(divergence, points),
+    page = f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}"'
+    heading = (
         f"<style>{_STYLE}</style>",
         f'<rect class="page" x=".5" y=".5" width="{_WIDTH - 1}" height="{_HEIGHT - 1}" rx="8"/>',
-        _text(_MARGIN, 32, _fitting(_heading(divergence), _HEADING_CELLS), "title"),
-        _text(_MARGIN, 53, _fitting(divergence.sentence, _SENTENCE_CELLS, end=0)),
+        _text(_MARGIN, 32, fitting(_heading(divergence), _HEADING_CELLS), "title"),
+        _text(_MARGIN, 53, fitting(divergence.sentence, _SENTENCE_CELLS, end=0)),
+    )
+    return _drawn(divergence, page, "", heading)
+
+
+def inline(divergence: Divergence, prefix: str) -> str:
+    """Return the picture as a part of a page, which has its heading and the style of its classes.
+
+    Args:
+        divergence: with depths.
+        prefix: what its identifiers begin with, which no others on the page do.
+    """
+    box = f'viewBox="0 {_INLINE_TOP} {_WIDTH} {_HEIGHT - _INLINE_TOP}" class="depth"'
+    return _drawn(divergence, box, prefix, ())
+
+
+def _drawn(divergence: Divergence, page: str, prefix: str, heading: Sequence[str]) -> str:
+    points = sorted(divergence.depth, key=lambda point: point.position)
+    axes = _axes(points)
+    described = f'role="img" aria-labelledby="{prefix}title {prefix}description"'
+    parts = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {page} {described}>',
+        *_words(divergence, points, prefix),
+        *heading,
         *_legend(points),
         *_horizontal(axes),
         *_vertical(axes),
@@ -120,15 +138,15 @@ def _heading(found: Divergence) -> str:
     return f"Error by depth: {where}" if where else "Error by depth"
 
 
-def _words(found: Divergence, points: Sequence[DepthPoint]) -> Iterator[str]:
+def _words(found: Divergence, points: Sequence[DepthPoint], prefix: str) -> Iterator[str]:
     """Yield what a screen reader says."""
     largest = [noise for point in points if (noise := _finite(point.max_noise)) is not None]
     said = [f"{len(points)} tensors in the order of the graph, differences in noise floors."]
     said += [f"The largest is {number(max(largest))}."] if largest else []
     said += [f"At fault: {_told(point)}." for point in points if point.guilty][:4]
     said.append(visible(found.sentence, 600))
-    yield f'<title id="title">{_quoted(visible(_heading(found), 300))}</title>'
-    yield f'<desc id="description">{_quoted(" ".join(said))}</desc>'
+    yield f'<title id="{prefix}title">{_quoted(visible(_heading(found), 300))}</title>'
+    yield f'<desc id="{prefix}description">{_quoted(" ".join(said))}</desc>'
 
 
 def _told(point: DepthPoint) -> str:
@@ -212,9 +230,9 @@ def _guilty(axes: _Axes, points: Sequence[DepthPoint]) -> Iterator[str]:
         x, y = axes.x(point.position), axes.y(point.max_noise)
         yield f'<circle class="ring" cx="{x:.1f}" cy="{y:.1f}" r="8"/>'
     more = f" and {len(guilty) - 1} more" if len(guilty) > 1 else ""
-    operator = _fitting(guilty[0].op_type, _OPERATOR_CELLS)
-    label = f"at fault: {operator} → {_fitting(guilty[0].tensor, _TENSOR_CELLS)}{more}"
-    width = _BOLD_CELL * _cells(label)
+    operator = fitting(guilty[0].op_type, _OPERATOR_CELLS)
+    label = f"at fault: {operator} → {fitting(guilty[0].tensor, _TENSOR_CELLS)}{more}"
+    width = _BOLD_CELL * cells(label)
     if left < (_LEFT + _RIGHT) / 2:
         yield _text(min(left - 8, _WIDTH - _MARGIN - width), _TOP - 14, label, "at")
     else:
@@ -262,31 +280,6 @@ def _text(x: float, y: float, text: str, kind: str = "", *, anchor: str = "start
     of = f' class="{kind}"' if kind else ""
     of += f' text-anchor="{anchor}"' if anchor != "start" else ""
     return f'<text x="{x:.1f}" y="{y:.1f}"{of}>{_quoted(text)}</text>'
-
-
-def _fitting(text: str, cells: int, end: int | None = None) -> str:
-    """Return text at most so wide, what lies before its end left out; wide characters take two.
-
-    Args:
-        text: what to show.
-        cells: how wide it may be.
-        end: how much of that the end of it may take; two thirds by default.
-    """
-    ends = text if len(text) <= 4 * cells else text[: 2 * cells] + text[-2 * cells :]
-    line = visible(ends, 4 * cells)
-    if _cells(line) <= cells:
-        return line
-    end = 2 * cells // 3 if end is None else end
-    head, tail = line, line[::-1]
-    while _cells(head) > cells - end - 1:
-        head = head[:-1]
-    while _cells(tail) > end:
-        tail = tail[:-1]
-    return f"{head}…{tail[::-1]}"
-
-
-def _cells(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
 
 
 def _quoted(text: str) -> str:

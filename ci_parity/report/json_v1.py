@@ -16,7 +16,6 @@ from ci_parity.records.divergence import Conclusion, DepthPoint, Divergence, Nod
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.placement import SystemPlacement
-from ci_parity.records.plan import Leg
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.divergence_words import first_divergence
 
@@ -66,20 +65,6 @@ def render_check(verdict: Verdict) -> Mapping[str, Json]:
 def render_detect(deployment: str, changes: ChangeSet) -> Mapping[str, Json]:
     """Return a change set as JSON under schemas/detect-v1.json."""
     return {"schema": DETECT, "deployment": deployment, "changes": to_json(changes)}
-
-
-def render_plan(deployment: str, changes: ChangeSet, legs: Sequence[Leg]) -> Mapping[str, Json]:
-    """Return a plan as JSON under schemas/plan-v1.json; `include` is GitHub's matrix."""
-    ran = {(name.target, name.variant) for name in changes.to_run}
-    skipped = [i for i in changes.identities if (i.target, i.variant) not in ran]
-    return {
-        "schema": PLAN,
-        "deployment": deployment,
-        "run": changes.must_run,
-        "source": to_json(changes.source),
-        "include": [to_json(leg) for leg in legs],
-        "skipped": [{"target": i.target, "variant": i.variant} for i in skipped],
-    }
 
 
 @cache
@@ -274,6 +259,13 @@ def _latency(timing: LatencyComparison) -> Json:
         "max_regression": timing.max_regression,
         "sessions": timing.sessions,
         "pairs": timing.pairs,
+        "margin": timing.margin,
+        "mde": _number(timing.mde),
+        "session_sd": _number(timing.session_sd),
+        "session_ratios": list(timing.session_ratios),
+        "voided_pairs": timing.voided_pairs,
+        "reason": timing.reason,
+        "measures": [to_json(measure) for measure in timing.measures],
     }
 
 

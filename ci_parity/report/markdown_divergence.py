@@ -19,21 +19,33 @@ from ci_parity.report.divergence_words import (
     reproduction,
     shown_points,
 )
-from ci_parity.report.markup import folded, table
+from ci_parity.report.markup import folded, linked, more, table
 from ci_parity.report.words import measure, number
 
 _LONG = 600
+_SHOWN_FIRST = 3
 _SHOWN_OUTPUTS = 3
 
 
-def first_line(divergences: Sequence[Divergence]) -> str:
-    """Return the sentence of the first divergence and where its reproduction lies."""
+def beginnings(divergences: Sequence[Divergence], run_url: str, shown: int = _SHOWN_FIRST) -> str:
+    """Return where failures begin, the one that came to nodes first, and their reproductions.
+
+    Args:
+        divergences: all that were searched for.
+        run_url: the page of the run that holds the report, empty where there is none.
+        shown: how many get a line.
+    """
     first = first_divergence(divergences)
     if first is None:
         return ""
-    more = len(divergences) - 1
-    rest = f" (and {more} more)" if more else ""
-    return f"**Where it begins to fail:** {_sentence(first)}{rest}"
+    at = next(place for place, found in enumerate(divergences) if found is first)
+    ranked = [first, *divergences[:at], *divergences[at + 1 :]]
+    lines = [_sentence(found, run_url) for found in ranked[:shown]]
+    rest = len(ranked) - len(lines)
+    if len(lines) == 1:
+        return f"**Where it begins to fail:** {lines[0]}" + (f" (and {rest} more)" if rest else "")
+    listed = "\n".join(f"- {line}" for line in lines)
+    return f"**Where it begins to fail**\n\n{listed}{more(rest)}"
 
 
 def evidence(divergences: Sequence[Divergence]) -> str:
@@ -43,18 +55,19 @@ def evidence(divergences: Sequence[Divergence]) -> str:
     for place, found in enumerate(shown, 1):
         blocks += [_sentence(found)] if len(divergences) > 1 else []
         blocks += [block for block in _blocks(found, plot_file(place, found)) if block]
-    more = len(divergences) - len(shown)
-    blocks += [f"… and {more} more in the JSON report."] if more > 0 else []
+    rest = len(divergences) - len(shown)
+    blocks += [f"… and {rest} more in the JSON report."] if rest > 0 else []
     return folded(f"Divergences ({len(divergences)})", "\n\n".join(blocks)) if blocks else ""
 
 
-def _sentence(found: Divergence) -> str:
+def _sentence(found: Divergence, run_url: str = "") -> str:
     place = " ".join(code(part) for part in (found.target, found.variant, found.boundary) if part)
     case = f"in {code(found.case)}" if found.case else ""
     where = " ".join(part for part in (place, case) if part)
     line = f"{where}: {prose(found.sentence, _LONG)}" if where else prose(found.sentence, _LONG)
     folder = reproduction(found)
-    return line + (f"; to reproduce it, in the report: {code(folder)}" if folder else "")
+    report = linked("report", f"{run_url}#artifacts" if run_url else "")
+    return line + (f"; to reproduce it, in the {report}: {code(folder)}" if folder else "")
 
 
 def _blocks(found: Divergence, plot: str) -> Iterator[str]:
@@ -74,15 +87,14 @@ def _nodes(title: str, nodes: Sequence[NodeName]) -> str:
         (code(operator(node)), code(node.name), code(node.origin), _outputs(node.outputs))
         for node in nodes[:SHOWN_NODES]
     ]
-    more = len(nodes) - SHOWN_NODES
     heads = ("operator", title, "in the model as", "outputs")
-    return table(heads, rows) + (f"\n\n… {more} more." if more > 0 else "")
+    return table(heads, rows) + more(len(nodes) - SHOWN_NODES)
 
 
 def _outputs(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN_OUTPUTS
+    rest = len(names) - _SHOWN_OUTPUTS
     shown = [code(name) for name in names[:_SHOWN_OUTPUTS]]
-    return " ".join([*shown, f"… {more} more"] if more > 0 else shown)
+    return " ".join([*shown, f"… {rest} more"] if rest > 0 else shown)
 
 
 def _local(local: Sequence[OutputComparison]) -> str:
@@ -90,12 +102,11 @@ def _local(local: Sequence[OutputComparison]) -> str:
         return ""
     rows = [
         (code(o.subject.output), code(f"{o.dtype}{list(o.shape)}"), number(o.required),
-         measure(o.limit, o.unit), number(o.max_abs))
+         prose(measure(o.limit, o.unit)), number(o.max_abs))
         for o in local[:SHOWN_TENSORS]
     ]  # fmt: skip
-    more = len(local) - SHOWN_TENSORS
     heads = ("behind these nodes alone", "type", "needed", "limit", "largest difference")
-    return table(heads, rows) + (f"\n\n… {more} more." if more > 0 else "")
+    return table(heads, rows) + more(len(local) - SHOWN_TENSORS)
 
 
 def _depth(depth: Sequence[DepthPoint]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ci_parity.base.escape import visible
+from ci_parity.records.finding import SideBySide
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.placement import Method
@@ -30,7 +31,7 @@ def render(verdict: Verdict) -> str:
 
 def render_divergences(verdict: Verdict) -> str:
     """Return where a verdict's boundaries begin to fail, as lines of text."""
-    lines = [visible(headline(verdict), 300), *divergence_lines(verdict.divergences)]
+    lines = [visible(headline(verdict), 600), *divergence_lines(verdict.divergences)]
     if not verdict.divergences:
         lines.append("  nothing to localise: no comparison failed")
     return "\n".join(lines) + "\n"
@@ -49,17 +50,32 @@ def render_changes(changes: ChangeSet) -> str:
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
-    yield visible(headline(verdict), 300)
+    yield visible(headline(verdict), 600)
+    yield from before_the_rows(verdict)
+    yield from _rows(verdict)
+    yield from causes(verdict)
+    yield from _findings(verdict)
+    yield from after_the_findings(verdict)
+
+
+def before_the_rows(verdict: Verdict) -> Iterator[str]:
+    """Yield what went in and what changed."""
     if verdict.inputs_source == "generated":
         yield f"  inputs: {verdict.inputs_count} generated from the graph"
     if verdict.changes is not None:
         yield from _changes(verdict.changes)
-    yield from _rows(verdict)
+
+
+def causes(verdict: Verdict) -> Iterator[str]:
+    """Yield what carries each deviation, and where it begins."""
     for cause in verdict.attributions:
         parts = (cause.target, cause.variant, cause.boundary)
         where = " / ".join(part for part in parts if part)
         yield "  " + visible(f"cause of {where}: {cause.sentence}", 600)
     yield from divergence_lines(verdict.divergences)
+
+
+def _findings(verdict: Verdict) -> Iterator[str]:
     found = [*failures(verdict), *warnings(verdict)]
     for finding in found[:_SHOWN]:
         mark = "warn" if finding.advisory else _MARKS[finding.outcome]
@@ -68,13 +84,25 @@ def _lines(verdict: Verdict) -> Iterator[str]:
             yield "       " + visible(finding.remedy, 300)
     if len(found) > _SHOWN:
         yield f"  … and {len(found) - _SHOWN} more findings in the JSON report"
+
+
+def after_the_findings(verdict: Verdict) -> Iterator[str]:
+    """Yield timings, placement and how to run it again."""
     for timing in verdict.latency:
         p50 = f"p50 {timing.baseline_p50_ms:.4g} to {timing.candidate_p50_ms:.4g} ms"
         yield "  " + visible(f"{latency_words(timing)}, {p50}, {timing.subject.case}", 300)
+        shown = [_beside(one) for one in timing.measures if one.baseline is not None]
+        if shown:
+            yield "    " + visible(f"beside it: {', '.join(shown)}", 400)
     yield from _placements(verdict)
     for command in verdict.reproduce:
         if command:
             yield f"  reproduce: {visible(command, 1000)}"
+
+
+def _beside(one: SideBySide) -> str:
+    name = one.name.replace("_", " ")
+    return f"{name} {number(one.baseline)} to {number(one.candidate)} {one.unit}"
 
 
 def _rows(verdict: Verdict) -> Iterator[str]:

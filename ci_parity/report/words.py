@@ -1,12 +1,16 @@
 """The words and figures all reports share, so that no two of them can say different things."""
 
 import math
+from collections.abc import Iterator, Sequence
 
 from ci_parity.records.finding import Finding, LatencyComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row, Verdict
 
 _ELSEWHERE = {"attribution", "divergence"}
+_LATENCY = "latency."
+# What follows on the line, whether a release is blocked above all, must not be cut off.
+_PLACE_LENGTH = 120
 ICONS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "⚠️"}
 
 
@@ -51,18 +55,88 @@ def decisions(verdict: Verdict) -> list[Finding]:
 
 
 def headline(verdict: Verdict) -> str:
-    """Return the verdict line: derived from the findings alone, so no table can contradict it."""
+    """Return the verdict line: counted from the findings and rows that the tables show.
+
+    What decides stands first: parity, or latency where nothing but an enforced latency stands
+    against the candidate.
+    """
+    icon, name = ICONS[verdict.outcome], verdict.outcome.name
     if not verdict.ran and verdict.outcome is Outcome.PASS:
-        return f"{ICONS[verdict.outcome]} PARITY UNCHANGED · {verdict.summary}"
-    parts = [f"{ICONS[verdict.outcome]} PARITY {verdict.outcome.name}", verdict.summary]
+        return f"{icon} PARITY UNCHANGED · {verdict.summary}"
+    parity, timing = parity_outcome(verdict), worst_timing(verdict.latency)
+    counted, broken = _counted(verdict, parity), _first_broken(verdict.rows)
+    counted += f", first at {broken}" if broken else ""
+    figures = _timing_figures(timing, len(verdict.latency)) if timing else "not measured"
+    if parity is not verdict.outcome and _latency_outcome(verdict) is verdict.outcome:
+        parts = [f"{icon} LATENCY {name} ({figures})", f"parity {parity.name} ({counted})"]
+    else:
+        parts = [f"{icon} PARITY {name} ({counted})"]
+        parts += [f"latency {timing.outcome.name} ({figures})"] if timing else []
+    parts += [] if verdict.ran else [verdict.summary]
+    parts += [verdict.note] if verdict.note else []
+    return " · ".join((*parts, *_consequences(verdict)))
+
+
+def _consequences(verdict: Verdict) -> Iterator[str]:
     skipped = sum(map(was_skipped, verdict.rows))
-    parts += [f"{skipped} unchanged and not run"] if skipped else []
-    parts += [latency_words(timing) for timing in verdict.latency[:1]]
+    if skipped:
+        yield f"{skipped} unchanged and not run"
     count = len(warnings(verdict))
-    parts += [f"{count} warning{'s' if count > 1 else ''}"] if count else []
+    if count:
+        yield f"{count} warning{'s' if count > 1 else ''}"
     if verdict.outcome is not Outcome.PASS and verdict.command == "check":
-        parts.append("release blocked")
-    return " · ".join(parts)
+        yield "release blocked"
+
+
+def parity_outcome(verdict: Verdict) -> Outcome:
+    """Return the worst of what binds, latency left aside; nothing measured is never a pass."""
+    return Outcome.worst([finding.outcome for finding in _checks(verdict)])
+
+
+def _latency_outcome(verdict: Verdict) -> Outcome | None:
+    binding = [f for f in verdict.findings if not f.advisory and f.id.startswith(_LATENCY)]
+    return Outcome.worst([finding.outcome for finding in binding]) if binding else None
+
+
+def _checks(verdict: Verdict) -> list[Finding]:
+    return [f for f in verdict.findings if not f.advisory and not f.id.startswith(_LATENCY)]
+
+
+def _counted(verdict: Verdict, parity: Outcome) -> str:
+    found = [finding.outcome for finding in _checks(verdict)]
+    failed, unsettled = found.count(Outcome.FAIL), found.count(Outcome.INCONCLUSIVE)
+    if not found:
+        return "nothing measured"
+    if parity is Outcome.PASS:
+        return f"{len(found)} of {len(found)} checks hold"
+    told = [f"{failed} of {len(found)} checks failed"] if failed else []
+    told += [f"{unsettled} of {len(found)} checks not measured"] if unsettled else []
+    return ", ".join(told)
+
+
+def _first_broken(rows: Sequence[Row]) -> str:
+    """Return the first row that failed on its own, where there are several to look at."""
+    own = (row for row in rows if row.outcome is Outcome.FAIL and not row.inherits)
+    first = next(own, None) if len(rows) > 1 else None
+    if first is None:
+        return ""
+    place = "/".join(part for part in (first.target, first.variant, first.boundary) if part)
+    return place if len(place) <= _PLACE_LENGTH else f"{place[: _PLACE_LENGTH - 1]}…"
+
+
+def worst_timing(timings: Sequence[LatencyComparison]) -> LatencyComparison | None:
+    """Return the timing that a reader must see: one that binds, then the worst; `None` for none."""
+    order = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+    return min(
+        timings,
+        key=lambda t: (order.index(t.outcome), not t.enforced, -t.ratio),
+        default=None,
+    )
+
+
+def _timing_figures(timing: LatencyComparison, count: int) -> str:
+    worst = f"worst of {count}: " if count > 1 else ""
+    return worst + timing_figures(timing) + ("" if timing.enforced else ", advisory")
 
 
 def was_skipped(row: Row) -> bool:
@@ -72,9 +146,19 @@ def was_skipped(row: Row) -> bool:
 
 def latency_words(timing: LatencyComparison) -> str:
     """Return one timing as text: its verdict, the change of the p50 and its interval."""
-    status = timing.outcome.name + ("" if timing.enforced else ", advisory")
-    span = f"[{percent(timing.ratio_low)}, {percent(timing.ratio_high)}]"
-    return f"latency {percent(timing.ratio)} {span} ({status})"
+    return f"latency {timing.outcome.name} ({_timing_figures(timing, 1)})"
+
+
+def timing_figures(timing: LatencyComparison) -> str:
+    """Return a change, its interval and what could have been detected, in percent."""
+    detectable = f", MDE {100 * timing.mde:.1f} %" if timing.mde is not None else ""
+    return f"{percent(timing.ratio)} {interval(timing)}{detectable}"
+
+
+def interval(timing: LatencyComparison) -> str:
+    """Return the interval of a change, in percent, such as `[-0.4, +2.1]`."""
+    low, high = (f"{100 * (ratio - 1):+.1f}" for ratio in (timing.ratio_low, timing.ratio_high))
+    return f"[{low}, {high}]"
 
 
 def percent(ratio: float) -> str:

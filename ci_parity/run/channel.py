@@ -33,6 +33,11 @@ class Channel(Protocol):
         """Where everything else that it prints comes from."""
         ...
 
+    @property
+    def pid(self) -> int | None:
+        """The process of this machine that it is, None where it is none."""
+        ...
+
     def named(self, path: Path, *, written: bool) -> str:
         """Return what the worker calls a file or folder of ours, which it may be going to write.
 
@@ -72,6 +77,11 @@ class LocalProcess:
         assert stdout is not None
         assert stderr is not None
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+
+    @property
+    def pid(self) -> int | None:
+        """The process, which leads a group of its own where there are such."""
+        return self._process.pid
 
     def named(self, path: Path, *, written: bool) -> str:  # noqa: ARG002 - one file system for both
         """Return the path."""

@@ -141,12 +141,7 @@ def load(worker: Worker, job: Job, *, release: bool = False) -> tuple[RuntimeInf
     Raises:
         WorkerError: no answer, an error, or another version of the protocol.
     """
-    hello = worker.request("hello", timeout_s=job.timeout_s)
-    if hello.get("protocol") != PROTOCOL:
-        message = f"the worker speaks protocol {hello.get('protocol')!r}, not {PROTOCOL}"
-        raise WorkerError(RunStatus.PROTOCOL, message, alive=True)
-    more = {"release": True} if release else {}
-    loaded = worker.request("load", timeout_s=job.timeout_s, **_request(job), **more)
+    hello, loaded = open_model(worker, job, release=release)
     info = RuntimeInfo(
         name=_text(hello, "runtime"),
         version=_text(hello, "version"),
@@ -157,6 +152,18 @@ def load(worker: Worker, job: Job, *, release: bool = False) -> tuple[RuntimeInf
         verbs=_texts(hello.get("verbs")),
     )
     return info, _texts(loaded.get("providers"))
+
+
+def open_model(
+    worker: Worker, job: Job, *, release: bool = False
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Greet a worker and load the model; return both answers. Arguments and errors are `load`'s."""
+    hello = worker.request("hello", timeout_s=job.timeout_s)
+    if hello.get("protocol") != PROTOCOL:
+        message = f"the worker speaks protocol {hello.get('protocol')!r}, not {PROTOCOL}"
+        raise WorkerError(RunStatus.PROTOCOL, message, alive=True)
+    more = {"release": True} if release else {}
+    return hello, worker.request("load", timeout_s=job.timeout_s, **_request(job), **more)
 
 
 def _request(job: Job) -> dict[str, object]:

@@ -85,6 +85,11 @@ class Worker:
         self._channel.settle()
         return answer
 
+    @property
+    def pid(self) -> int | None:
+        """The process of this machine that it is, None where it is none."""
+        return self._channel.pid
+
     def warnings(self) -> tuple[str, ...]:
         """Return what the worker printed to standard error so far, the last 64 KiB of it."""
         text = b"".join(self._stderr).decode("utf-8", "replace")

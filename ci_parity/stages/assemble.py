@@ -74,10 +74,11 @@ def judged(
 
 def judged_again(verdict: Verdict, kept: KeptRun) -> Verdict:
     """Return a verdict that says on which stored observations it rests."""
-    day = kept.recorded_at[:10]
+    note = f"stored observations of {kept.recorded_at[:10]} judged again"
     return replace(
         verdict,
-        summary=f"{verdict.summary}, stored observations of {day} judged again",
+        summary=f"{verdict.summary}, {note}",
+        note=note,
         environment=replace(verdict.environment, host=kept.host),
     )
 

@@ -3,7 +3,8 @@
 Boundaries are judged in this order, the reference target before the others and a variant before
 those made from it:
 
-1. source→variant: the stored references against a variant that was made from no other.
+1. source→variant: the stored references against a variant that was made from no other; called
+   snapshot→variant where that variant itself gave them.
 2. variant→variant: a variant against the one it was made from, on the same target.
 3. target→target: a variant on a target against the same variant on the reference target.
 4. source→variant again, on targets that 3 leads to: the way of 1 and 3 at once.
@@ -132,10 +133,12 @@ def _boundaries(run: PairRun) -> Iterator[Boundary]:
     if run.references is not None:
         if made_from is None:
             kind = Kind.SOURCE if run.reference is None else Kind.SOURCE_ON_TARGET
-            yield _boundary(run, kind, f"source→{pair.variant}", run.references, None)
+            label = f"{run.references.origin or 'source'}→{pair.variant}"
+            yield _boundary(run, kind, label, run.references, None)
         elif run.made_from is not None and not made_from.deployed and run.reference is None:
             yield Boundary(
-                kind=Kind.SOURCE, label=f"source→{made_from.name}", target=pair.target,
+                kind=Kind.SOURCE, target=pair.target,
+                label=f"{run.references.origin or 'source'}→{made_from.name}",
                 variant=made_from.name, baseline=run.references, candidate=run.made_from,
                 baseline_job=None, candidate_job=made_from.job, expected=run.expected,
                 variants=pair.ancestors, targets=_targets(run),

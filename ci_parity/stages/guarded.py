@@ -4,8 +4,9 @@ Everything here adds: rows, findings and numbers beside the candidate's own, mar
 are, and the worse of both binds. Nothing of the candidate's own judgement is taken away.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from ci_parity.base.errors import CiParityError, EvidenceError
@@ -21,8 +22,10 @@ from ci_parity.stages.judge import Judgement, judge
 from ci_parity.stages.pairs import pairs_to_run
 from ci_parity.stages.policy_guard import Guard
 from ci_parity.stages.suite import Pair, stored_references
-from ci_parity.stages.trial import Rules, Trial, judge_trial, run_trial
+from ci_parity.stages.trial import Rules, Trial, Trials, judge_trial
 
+# How the names of trials begin whose pair is gone.
+GONE = "gone-"
 _POLICY = "baseline's policy"
 _CASES = "baseline's cases"
 _REFERENCES = "baseline's references"
@@ -34,18 +37,21 @@ _NOTHING = Judgement(rows=(), findings=(), outputs=(), latency=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """What is judged: the deployment, its pairs and cases, and where its baseline comes from."""
+    """What is judged: the deployment, its pairs and cases, and where its baseline comes from.
+
+    `pairs` prepares what runs, and is called only where something does.
+    """
 
     deployment: Deployment
     cases: OpenSet
     baseline: Baseline
     changes: ChangeSet
-    pairs: tuple[Pair, ...]
+    pairs: Callable[[], Sequence[Pair]]
 
 
 def beside(
-    judgement: Judgement, guard: Guard, trial: Trial, candidate: Candidate, work: Path,
-    progress: Progress,
+    judgement: Judgement, guard: Guard, trial: Trial, candidate: Candidate, trials: Trials,
+    work: Path, progress: Progress,
 ) -> Judgement:  # fmt: skip
     """Return a judgement with what the guard asks for beside it.
 
@@ -60,6 +66,7 @@ def beside(
         guard: what was loosened.
         trial: what was run for the candidate.
         candidate: what is judged.
+        trials: where what runs anew comes from.
         work: scratch space.
         progress: where the work is announced.
 
@@ -69,18 +76,18 @@ def beside(
     policy = guard.rules.policy
     added = []
     if guard.judged:
-        anew = _planned_anew(guard, candidate, work / "planned", progress)
+        anew = _planned_anew(guard, candidate, trials)
         again = judge_trial(trial, policy, work / "policy", progress, alone=anew)
         added.append(_marked(again, judgement, _POLICY))
     if guard.lost is not None:
         plain = Rules(policy=replace(policy, self_checks=_NO_SELF_CHECKS), contract=Contract())
-        lost = run_trial(candidate.pairs, guard.lost, plain, work / "lost", progress)
+        lost = trials.trial("lost", candidate.pairs, guard.lost, plain)
         added.append(_marked(judge(lost.runs, policy, lost.floors), judgement, _CASES))
     if guard.edited is not None:
         against = _against_references(guard, trial, guard.edited, work / "references")
         added.append(_marked(against, judgement, _REFERENCES))
     for number, pair in enumerate(guard.removed):
-        added.append(_gone(guard, candidate, pair, work / f"gone{number}", progress))
+        added.append(_gone(guard, candidate, pair, trials, work / f"gone{number}", progress))
     return _sum(judgement, [replace(_NOTHING, findings=guard.findings), *added])
 
 
@@ -124,14 +131,16 @@ def _joined(boundary: str, mark: str) -> str:
     return f"{boundary}, {mark}" if boundary else mark
 
 
-def _planned_anew(
-    guard: Guard, candidate: Candidate, work: Path, progress: Progress
-) -> Trial | None:
+def _planned_anew(guard: Guard, candidate: Candidate, trials: Trials) -> Trial | None:
     """Run the candidates alone, as the baseline's contract and self-checks ask for."""
     if not guard.planned:
         return None
-    alone = [replace(p, baseline=None, made_from=None, reference=None) for p in candidate.pairs]
-    return run_trial(alone, candidate.cases, guard.rules, work, progress)
+
+    def alone() -> list[Pair]:
+        pairs = candidate.pairs()
+        return [replace(p, baseline=None, made_from=None, reference=None) for p in pairs]
+
+    return trials.trial("planned", alone, candidate.cases, guard.rules)
 
 
 def _against_references(guard: Guard, trial: Trial, edited: OpenSet, work: Path) -> Judgement:
@@ -157,16 +166,18 @@ def _place(subject: Subject) -> tuple[str, str, str]:
 
 
 def _gone(
-    guard: Guard, candidate: Candidate, pair: PairName, work: Path, progress: Progress
-) -> Judgement:
+    guard: Guard, candidate: Candidate, pair: PairName, trials: Trials, work: Path,
+    progress: Progress,
+) -> Judgement:  # fmt: skip
     """Run a pair that is gone as the baseline's config has it, on the candidate's files."""
     assert guard.base is not None
     before = _with_files_of(guard.base, candidate.deployment, guard)
     wanted = replace(candidate.changes, to_run=(pair,))
     try:
         _check_model(before, pair)
-        pairs = pairs_to_run(before, candidate.baseline, wanted)
-        trial = run_trial(pairs, guard.base.cases, guard.rules, work, progress)
+        prepare = partial(pairs_to_run, before, candidate.baseline, wanted)
+        name = f"{GONE}{pair.target}-{pair.variant}"
+        trial = trials.trial(name, prepare, guard.base.cases, guard.rules)
         return judge_trial(trial, guard.rules.policy, work, progress)
     except CiParityError as error:
         return replace(_NOTHING, findings=(_not_run(pair, error),))

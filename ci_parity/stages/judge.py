@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ci_parity.compare.latency import compare_latency
+from ci_parity.compare.latency.verdict import judge_latency
 from ci_parity.compare.observations import compare_observations
 from ci_parity.compare.outputs import CaseComparison
 from ci_parity.compare.placement import judge_placement
@@ -71,29 +71,30 @@ def judge(runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = N
     3. What should have been compared and was not; a pair that was compared with nothing is
        inconclusive.
     4. Where the nodes of each candidate ran, by what its target asks for.
-    5. Latency, where candidate and baseline both ran.
+    5. Latency and memory, where candidate and baseline were timed.
     """
     compare = partial(compare_boundary, policy=policy, calibrator=calibrator)
     compared = [_judged(boundary, compare) for boundary in in_order(runs)]
     boundaries = inherit(compared, compare)
     rows = [_row(one) for one in boundaries]
     findings = [finding for one in boundaries for finding in marked(one)]
-    timings: list[LatencyComparison] = []
     for run in runs:
         findings.extend(_gaps(run))
         rows.extend(_unmeasured_row(run))
         asked = policy.placement.get(run.pair.target)
         pair = Subject(target=run.pair.target, variant=run.pair.variant)
         findings.extend(judge_placement(pair, run.candidate, run.baseline, asked))
-        if run.latency is not None:
-            subject = replace(pair, case=run.latency.case)
-            timing, finding = compare_latency(subject, run.latency, policy.latency)
-            findings.append(finding)
-            timings.extend([timing] if timing else [])
+    timed = [
+        (Subject(target=run.pair.target, variant=run.pair.variant), run.latency)
+        for run in runs
+        if run.latency is not None
+    ]
+    speed = judge_latency(timed, policy)
+    findings.extend(speed.findings)
     return Judgement(
         rows=tuple(rows), findings=tuple(findings),
         outputs=tuple(output for one in boundaries for output in one.outputs),
-        latency=tuple(timings), boundaries=boundaries,
+        latency=speed.timings, boundaries=boundaries,
     )  # fmt: skip
 
 

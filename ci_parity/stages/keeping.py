@@ -39,6 +39,7 @@ from ci_parity.stages.suite import Neighbour, PairRun
 from ci_parity.stages.trial import Trial
 from ci_parity.stages.unchanged import host_name
 
+_MEASURING = ("measure", "sessions", "pairs", "cases", "batch_sizes", "pin", "time_budget_s")
 logger = logging.getLogger(__name__)
 
 
@@ -54,7 +55,7 @@ def settings_of(deployment: Deployment, policy: Policy) -> str:
     settings = {
         "repeat": policy.repeat,
         "timeout_s": policy.timeout_s,
-        "latency": {name: getattr(latency, name) for name in ("measure", "sessions", "pairs")},
+        "latency": {name: to_json(getattr(latency, name)) for name in _MEASURING},
         "self_checks": judged["self_checks"],
         "contract": judged.get("contract"),
     }

@@ -81,7 +81,7 @@ def _fill(run: KeptRun, scratch: Path) -> None:
     wanted: dict[str, dict[Path, None]] = {}
     for folder, files in _referred(run):
         name = names.setdefault(folder, f"values{len(names)}")
-        paths = (Path(folder) / file for file in files if _plain(file))
+        paths = (Path(folder) / file for file in files if is_plain(file))
         wanted.setdefault(name, {}).update(dict.fromkeys(paths))
     kept = []
     for name, found in wanted.items():
@@ -178,7 +178,7 @@ def _check_files(run: KeptRun, place: Path) -> None:
     """Check that every folder is a plain one, and every file listed once and what it was."""
     folders = {name for name, _ in _referred(run)}
     for name in folders:
-        if not _plain(name) or (place / name).is_symlink() or not (place / name).is_dir():
+        if not is_plain(name) or (place / name).is_symlink() or not (place / name).is_dir():
             raise _refused(f"{name!r} is no folder of these observations", place)
     if len(run.files) > _MAX_FILES or sum(f.size_bytes for f in run.files) > _MAX_BYTES:
         raise _refused("more files, or more bytes, than observations can have", place)
@@ -186,7 +186,7 @@ def _check_files(run: KeptRun, place: Path) -> None:
         raise _refused("a file is listed twice", place)
     for file in run.files:
         parent, _, name = file.path.partition("/")
-        if parent not in folders or not _plain(name):
+        if parent not in folders or not is_plain(name):
             raise _refused(f"{file.path!r} is no file of these observations", place)
         _check_file(place / parent / name, file)
 
@@ -201,7 +201,7 @@ def _check_records(run: KeptRun, place: Path) -> None:
     for folder, files in _referred(run):
         for name in files:
             path = f"{folder}/{name}"
-            absent = folder in observed and not (_plain(name) and os.path.lexists(place / path))
+            absent = folder in observed and not (is_plain(name) and os.path.lexists(place / path))
             if path not in listed and not absent:
                 raise _refused(f"{path!r} is recorded and not listed", place)
 
@@ -283,7 +283,7 @@ def _leaves(records: Iterable[ValueRecord]) -> Iterator[ValueRecord]:
         yield from _leaves(record.items)
 
 
-def _plain(name: str) -> bool:
+def is_plain(name: str) -> bool:
     """Whether a name is that of something in its folder, and not hidden."""
     return bool(name) and name == Path(name).name and not name.startswith(".") and "\0" not in name
 
@@ -307,7 +307,7 @@ def cached(cache: Path, key: str, root: Path, deployment: str) -> Path:
 def size_of(run: KeptRun) -> int:
     """Return how many bytes of values a run has where its files lie now."""
     paths = {
-        Path(place) / name for place, names in _referred(run) for name in names if _plain(name)
+        Path(place) / name for place, names in _referred(run) for name in names if is_plain(name)
     }
     return sum(path.stat().st_size for path in paths if _is_regular(path))
 

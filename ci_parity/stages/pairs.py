@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError, InfrastructureError
@@ -16,6 +16,13 @@ from ci_parity.run.runtime import HERE, Launch, Roots, prepare_all
 from ci_parity.stages.identify import Baseline, Key, target_of
 from ci_parity.stages.quantized import is_quantized
 from ci_parity.stages.suite import Neighbour, Pair
+
+
+def prepared(
+    deployment: Deployment, policy: Policy, baseline: Baseline, changes: ChangeSet
+) -> Callable[[], list[Pair]]:
+    """Return what prepares the pairs that must run under a policy, once, when it is asked."""
+    return cache(partial(pairs_to_run, replace(deployment, policy=policy), baseline, changes))
 
 
 def pairs_to_run(deployment: Deployment, baseline: Baseline, changes: ChangeSet) -> list[Pair]:

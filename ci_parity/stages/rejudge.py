@@ -16,6 +16,7 @@ from typing import Any
 
 from ci_parity.base.canonical import parse_strict
 from ci_parity.base.errors import CiParityError, EvidenceError
+from ci_parity.compare.latency.verdict import needs_more
 from ci_parity.config.model import Deployment, Policy, Target
 from ci_parity.config.policy_order import Order, policy_changes
 from ci_parity.detect.identity import model_digest
@@ -23,7 +24,7 @@ from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.records.finding import Finding, Subject
 from ci_parity.records.identity import Axis, ChangeSet, Identity
 from ci_parity.records.kept import KeptPair, KeptRun, KeptSystem
-from ci_parity.records.latency import LatencyObservation
+from ci_parity.records.latency import LatencyObservation, LatencyRun
 from ci_parity.records.noise import NoiseFloors, Precision
 from ci_parity.records.observation import InputSet, Observation
 from ci_parity.records.outcome import Outcome
@@ -46,13 +47,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Floors:
-    """Kept noise floors by the systems of a boundary."""
+    """Kept noise floors by the target and the systems of a boundary."""
 
-    known: Mapping[tuple[System | None, System], NoiseFloors]
+    known: Mapping[tuple[str, System | None, System], NoiseFloors]
 
     def floors(self, baseline: Job | None, candidate: Job) -> NoiseFloors:
         """Return the floors kept for a boundary."""
-        found = self.known.get((system_of(baseline) if baseline else None, system_of(candidate)))
+        found = self.known.get(_floors_key(baseline, candidate))
         if found is not None:
             return found
         return NoiseFloors(
@@ -93,6 +94,15 @@ def replayed(
         inputs=inputs, runs=runs, stated=stated, alone=alone,
         threaded=tuple(_threads(kept, pair, rules.policy) for pair in kept.pairs),
         floors=_Floors(known=_known_floors(kept, runs)),
+    )  # fmt: skip
+
+
+def without_runs(inputs: InputSet, rules: Rules, signature: Signature) -> Trial:
+    """Return a trial in which nothing ran, as the plans of today's rules have it."""
+    return Trial(
+        inputs=inputs, runs=(), stated=plan_contract(rules.contract, inputs),
+        alone=plan_self_checks(rules.contract, rules.policy.self_checks, signature, inputs),
+        threaded=(), floors=_Floors(known={}),
     )  # fmt: skip
 
 
@@ -174,16 +184,20 @@ def _threads(kept: KeptRun, pair: KeptPair, policy: Policy) -> ThreadRun:
     return ThreadRun(count=threads.count, observation=kept.observations[threads.observation])
 
 
+def _floors_key(baseline: Job | None, candidate: Job) -> tuple[str, System | None, System]:
+    before = system_of(baseline) if baseline else None
+    return candidate.target.name, before, system_of(candidate)
+
+
 def _known_floors(
     kept: KeptRun, runs: Sequence[PairRun]
-) -> dict[tuple[System | None, System], NoiseFloors]:
+) -> dict[tuple[str, System | None, System], NoiseFloors]:
     floors = {(one.kind, one.target, one.variant): one.floors for one in kept.floors}
     known = {}
     for one in in_order(runs):
         found = floors.get((int(one.kind), one.target, one.variant))
         if found is not None:
-            baseline = system_of(one.baseline_job) if one.baseline_job else None
-            known[baseline, system_of(one.candidate_job)] = found
+            known[_floors_key(one.baseline_job, one.candidate_job)] = found
     return known
 
 
@@ -222,7 +236,8 @@ def kept_for(
     2. A run of the same systems, inputs and settings was kept, and reads as it was written.
     3. Every pair has something to be compared with. The version before is left out where it is
        not the baseline of this check: what differs from that is the policy alone.
-    4. Noise floors were kept where a policy is calibrated, latency where one enforces it.
+    4. Noise floors were kept where a policy is calibrated, and as many timed sessions where one
+       enforces latency as settle it under that policy.
 
     Args:
         places: where it may have been kept.
@@ -247,12 +262,17 @@ def _usable(kept: KeptRun | None, changes: ChangeSet, policies: Sequence[Policy]
     runs = [_run(kept, pair, {}, set(), timed=True) for pair in kept.pairs]
     known = {(one.kind, one.target, one.variant) for one in kept.floors}
     measured = {(int(one.kind), one.target, one.variant) for one in in_order(runs)} <= known
-    timed = all(run.latency is None or run.latency.sessions for run in runs)
-    enforced = any(policy.latency.measure and policy.latency.enforce for policy in policies)
+    timed = [run.latency for run in runs if run.latency is not None]
+    enforcing = [p.latency for p in policies if p.latency.measure and p.latency.enforce]
+    settled = all(
+        all(case.sessions for case in one.cases) and not needs_more(one, policy)
+        for one in timed
+        for policy in enforcing
+    )
     calibrated = any(policy.calibrates for policy in policies)
     if not all(map(_is_compared, runs)) or (calibrated and not measured):
         return None
-    return kept if timed or not enforced else None
+    return kept if settled else None
 
 
 def _is_compared(run: PairRun) -> bool:
@@ -300,7 +320,8 @@ def _with_baseline(kept: KeptRun, pair: KeptPair, changes: ChangeSet) -> KeptPai
     untimed = LatencyObservation(
         case=pair.expected[0] if pair.expected else "", sessions=(), failure=_JUDGED_AGAIN
     )
-    return replace(pair, baseline=None, latency=untimed, unavailable="")
+    timed = LatencyRun(cases=(untimed,), failure=_JUDGED_AGAIN)
+    return replace(pair, baseline=None, latency=timed, unavailable="")
 
 
 def _system(identity: Identity) -> tuple[str, ...]:

@@ -6,10 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import LatencyPolicy, Policy
+from ci_parity.config.model import Policy
 from ci_parity.fixtures.signature import Signature
-from ci_parity.fixtures.store import FixtureSet, export, read_inputs, read_references
-from ci_parity.records.latency import LatencyObservation
+from ci_parity.fixtures.store import Case, FixtureSet, export, read_inputs, read_references
+from ci_parity.records.latency import LatencyRun
 from ci_parity.records.observation import (
     CaseInputs,
     CaseRun,
@@ -18,9 +18,10 @@ from ci_parity.records.observation import (
     RunStatus,
 )
 from ci_parity.records.values import Value
-from ci_parity.run import latency
+from ci_parity.run.environments import cache_folder
 from ci_parity.run.execute import Job, observe
 from ci_parity.run.runtime import Launch
+from ci_parity.stages.timing import Sides, time_pair
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class PairRun:
     references: Observation | None
     baseline: Observation | None
     candidate: Observation
-    latency: LatencyObservation | None
+    latency: LatencyRun | None
     made_from: Observation | None = None
     reference: Observation | None = None
     derived: Observation | None = None
@@ -116,7 +117,12 @@ def stored_references(
         folder=str(folder),
         load=RunStatus.OK,
         cases=tuple(runs),
+        origin="+".join(sorted({_origin(case) for case in fixtures.cases if case.output_files})),
     )
+
+
+def _origin(case: Case) -> str:
+    return "snapshot" if case.snapshot else "source"
 
 
 def run_pairs(
@@ -143,9 +149,10 @@ def run_pairs(
             for side in (pair.made_from, pair.reference)
         )
         timed = None
-        if policy.latency.measure and baseline is not None and _both_ran(baseline, candidate):
+        if policy.latency.measure and baseline is not None:
+            ran = _ran(baseline) & _ran(candidate)
             here = folder / f"latency{number}"
-            timed = _time(f"{_title(pair)}latency", pair, inputs, here, policy.latency, progress)
+            timed = _time(pair, inputs, ran, here, policy, len(pairs), progress)
         done.append(
             PairRun(
                 pair=pair, expected=expected, references=references, baseline=baseline,
@@ -219,18 +226,19 @@ def _split(observed: Observation, count: int) -> tuple[Observation, Observation]
     return replace(observed, cases=first), further
 
 
-def _both_ran(baseline: Observation, candidate: Observation) -> bool:
-    runs = [run.status for side in (baseline, candidate) for run in side.cases[:1]]
-    return len(runs) == 2 and all(status is RunStatus.OK for status in runs)
+def _ran(observed: Observation) -> set[str]:
+    return {run.case for run in observed.cases if run.status is RunStatus.OK}
 
 
 def _time(
-    title: str, pair: Pair, inputs: InputSet, folder: Path, policy: LatencyPolicy,
+    pair: Pair, inputs: InputSet, ran: set[str], folder: Path, policy: Policy, pairs: int,
     progress: Progress,
-) -> LatencyObservation:  # fmt: skip
-    """Time the first case of the set, which stands for the typical one."""
-    assert pair.baseline is not None
-    case = inputs.cases[0]
-    with progress.step(f"{title} of {case.case}", policy.sessions) as step:
-        jobs = (pair.baseline, pair.candidate)
-        return latency.measure(*jobs, inputs, case, folder, policy, step)
+) -> LatencyRun | None:  # fmt: skip
+    """Time a pair by the cases that ran on both sides; nothing where none did."""
+    if pair.baseline is None or not ran:
+        return None
+    speed = policy.latency
+    cells = pairs * (speed.cases + len(speed.batch_sizes))
+    sides = Sides(baseline=pair.baseline, candidate=pair.candidate)
+    with progress.step(f"{_title(pair)}latency", speed.sessions) as step:
+        return time_pair(sides, inputs, ran, folder, speed, cells, step, cache_folder())

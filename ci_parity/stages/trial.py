@@ -5,13 +5,15 @@ does not depend on who asks. How it was run does depend on one (repeats, time li
 contract lists, which self-checks are wanted), so that is part of the trial.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from ci_parity.base.progress import Progress
 from ci_parity.config.model import Contract, Policy
 from ci_parity.records.observation import CaseInputs, InputSet
+from ci_parity.records.plan import WHOLE, Part
 from ci_parity.run.environments import cache_folder
 from ci_parity.stages.attribute import attribute
 from ci_parity.stages.boundary_floors import Floors
@@ -55,11 +57,42 @@ class Trial:
         return (*self.stated.cases, *self.alone.cases)
 
 
+class Trials(Protocol):
+    """Where trials come from: pairs that run now, or what runners elsewhere have kept."""
+
+    def trial(
+        self, name: str, pairs: Callable[[], Sequence[Pair]], cases: OpenSet, rules: Rules,
+        settings: Policy | None = None,
+    ) -> Trial:  # fmt: skip
+        """Return one trial of a run, by its name; `pairs` prepares the systems where they run."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """Trials that run on this machine, each in a folder below `work`."""
+
+    work: Path
+    progress: Progress
+
+    def trial(
+        self, name: str, pairs: Callable[[], Sequence[Pair]], cases: OpenSet, rules: Rules,
+        settings: Policy | None = None,
+    ) -> Trial:  # fmt: skip
+        """Run a trial."""
+        return run_trial(
+            pairs(), cases, rules, self.work / name, self.progress, settings=settings
+        )  # fmt: skip
+
+
 def run_trial(
     pairs: Sequence[Pair], cases: OpenSet, rules: Rules, work: Path, progress: Progress, *,
-    settings: Policy | None = None,
+    settings: Policy | None = None, part: Part = WHOLE,
 ) -> Trial:  # fmt: skip
     """Run pairs over a fixture set, with everything that contract and self-checks ask for.
+
+    Of a set that several runners share, the first part also takes what is asked for once: the
+    further inputs, other threads, and latency.
 
     Args:
         pairs: the systems.
@@ -68,20 +101,26 @@ def run_trial(
         work: scratch space.
         progress: where the work is announced.
         settings: gives latency's settings, where not the rules' own policy.
+        part: which of the cases run; the plans are those of the whole set all the same.
     """
     opened = (cases.fixtures, cases.signature)
-    inputs = fixture_inputs(*opened, work / "inputs")
+    whole = fixture_inputs(*opened, work / "inputs")
     references = stored_references(*opened, work / "references")
-    policy = rules.policy
-    stated = plan_contract(rules.contract, inputs)
-    alone = plan_self_checks(rules.contract, policy.self_checks, cases.signature, inputs)
+    stated = plan_contract(rules.contract, whole)
+    alone = plan_self_checks(rules.contract, rules.policy.self_checks, cases.signature, whole)
+    policy = settings or rules.policy
+    if not part.first:
+        policy = replace(policy, latency=replace(policy.latency, measure=False))
+    inputs = replace(whole, cases=part.of_items(whole.cases))
     runs = run_pairs(
-        pairs, inputs, references, settings or policy, work / "runs", progress,
-        derived=(*stated.cases, *alone.cases),
+        pairs, inputs, references, policy, work / "runs", progress,
+        derived=(*stated.cases, *alone.cases) if part.first else (),
     )  # fmt: skip
+    threaded = (ThreadRun(),) * len(runs)
+    if part.first:
+        threaded = run_threads(alone, runs, work / "threads", progress)
     return Trial(
-        inputs=inputs, runs=runs, stated=stated, alone=alone,
-        threaded=run_threads(alone, runs, work / "threads", progress),
+        inputs=inputs, runs=runs, stated=stated, alone=alone, threaded=threaded,
         floors=Calibrator(
             inputs=inputs, folder=work / "noise", cache=cache_folder(), progress=progress
         ),

@@ -3,12 +3,18 @@
 Wherever a value stands, an `NvmlError` may stand in its place and is raised when it is asked for.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ci_parity.detect.nvml import NvmlDevice, NvmlError, NvmlMissingError, NvmlSession
+from ci_parity.detect.nvml import (
+    NvmlDevice,
+    NvmlError,
+    NvmlMissingError,
+    NvmlSensors,
+    NvmlSession,
+)
 
 Answer = TypeVar("Answer")
 
@@ -30,6 +36,9 @@ class FakeGpu:
     memory_mib: int = 81920
     mig: tuple[int, int] | NvmlError = (0, 0)
     ecc: tuple[int, int] | NvmlError = (1, 1)
+    clock: int | NvmlError = 1410
+    slowed: int | NvmlError = 0
+    computing: Mapping[int, int | None] | NvmlError = field(default_factory=dict)
 
     def name(self) -> str:
         """Return the product name."""
@@ -58,6 +67,18 @@ class FakeGpu:
     def ecc_mode(self) -> tuple[int, int]:
         """Return (current, pending)."""
         return _give(self.ecc)
+
+    def clock_mhz(self) -> int:
+        """Return the clock."""
+        return _give(self.clock)
+
+    def slowdowns(self) -> int:
+        """Return the bits of reasons."""
+        return _give(self.slowed)
+
+    def processes(self) -> Mapping[int, int | None]:
+        """Return what computes here."""
+        return _give(self.computing)
 
 
 @dataclass(kw_only=True)
@@ -95,6 +116,10 @@ class FakeNvml:
 
     def device(self, index: int) -> NvmlDevice:
         """Return one of them."""
+        return _give(self.gpus[index])
+
+    def sensors(self, index: int) -> NvmlSensors:
+        """Return the sensors of one of them."""
         return _give(self.gpus[index])
 
 

@@ -225,7 +225,8 @@ def test_untouched_model_runs_nothing(tmp_path: Path, github: GitHubServer) -> N
     event = checkout.pull_request_event(base)
     done = run(checkout, "pull_request", event, github, cache=cache)
     assert (done.returncode, *result(done.step("parity"))) == (0, "success", 0, "pass"), done.log
-    assert title(github.bodies()[0]).startswith("### ✅ PARITY UNCHANGED")
+    assert github.bodies() == []
+    assert done.step("parity").summary.startswith("### ✅ PARITY UNCHANGED")
     assert json.loads(done.recorded["report/verdict.json"])["ran"] is False
     assert list(cache.iterdir()) == []
 

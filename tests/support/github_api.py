@@ -1,7 +1,7 @@
 """What GitHub's REST API knows and answers, without the wire: the state behind `github_server`.
 
-It holds the issue comments of the pull requests it was told of, who a token belongs to and what it
-may do, and answers in GitHub's own words.
+It holds the issue comments of the pull requests it was told of, the statuses of commits, who a
+token belongs to and what it may do, and answers in GitHub's own words.
 """
 
 import json
@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 DOCUMENTATION = "https://docs.github.com/rest/issues/comments#create-an-issue-comment"
 MAX_BODY = 65_536
+MAX_DESCRIPTION = 140
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +25,12 @@ class Grant:
     type: str = "Bot"
     installation: bool = True
     write: bool = True
+    statuses: bool = False
 
 
 TOKENS: Mapping[str, Grant] = {
     "write-token": Grant(login="github-actions[bot]"),
+    "status-token": Grant(login="github-actions[bot]", statuses=True),
     "fork-token": Grant(login="github-actions[bot]", write=False),
     "app-token": Grant(login="parity-app[bot]"),
     "robot-token": Grant(login="robot", type="User", installation=False),
@@ -56,12 +59,14 @@ class FakeGitHub:
     Attributes:
         url: the root of every address it gives out.
         comments: every comment by number, in the form the API shows it.
+        statuses: every commit status in the order of writing, with the commit as `sha`.
         max_body: the longest comment it takes, in characters.
     """
 
     def __init__(self, *, pulls: Sequence[tuple[str, int]], tokens: Mapping[str, Grant]) -> None:
         self.url = ""
         self.comments: dict[int, dict[str, Any]] = {}
+        self.statuses: list[dict[str, str]] = []
         self.max_body = MAX_BODY
         self._pulls = set(pulls)
         self._tokens = dict(tokens)
@@ -105,7 +110,7 @@ class FakeGitHub:
             for pattern, handle in self._routes().items():
                 if match := re.fullmatch(pattern, f"{method} {path}"):
                     query = {key: values[0] for key, values in parse_qs(parts.query).items()}
-                    return handle(grant, query | match.groupdict(), _text(body))
+                    return handle(grant, query | match.groupdict(), body.decode("utf-8"))
         return _message(404, "Not Found")
 
     def _routes(self) -> dict[str, Callable[[Grant, dict[str, str], str], Answer]]:
@@ -120,6 +125,7 @@ class FakeGitHub:
             rf"GET {comment}": self._get_comment,
             rf"PATCH {comment}": self._patch_comment,
             rf"DELETE {comment}": self._delete_comment,
+            rf"POST {repository}/statuses/(?P<sha>[0-9a-f]+)": self._post_status,
         }
 
     def _get_user(self, grant: Grant, _: dict[str, str], __: str) -> Answer:
@@ -150,7 +156,8 @@ class FakeGitHub:
             headers["Link"] = f'<{address}{page + 1}>; rel="next", <{address}{last}>; rel="last"'
         return Answer(status=200, data=shown, headers=headers)
 
-    def _post_comment(self, grant: Grant, where: dict[str, str], text: str) -> Answer:
+    def _post_comment(self, grant: Grant, where: dict[str, str], body: str) -> Answer:
+        text = _text(body)
         repository, number = where["repository"], int(where["number"])
         if (repository, number) not in self._pulls:
             return _message(404, "Not Found")
@@ -162,7 +169,8 @@ class FakeGitHub:
         comment = self.comments.get(int(where["id"]))
         return _message(404, "Not Found") if comment is None else Answer(status=200, data=comment)
 
-    def _patch_comment(self, grant: Grant, where: dict[str, str], text: str) -> Answer:
+    def _patch_comment(self, grant: Grant, where: dict[str, str], body: str) -> Answer:
+        text = _text(body)
         comment = self.comments.get(int(where["id"]))
         if comment is None:
             return _message(404, "Not Found")
@@ -180,6 +188,18 @@ class FakeGitHub:
         del self.comments[int(where["id"])]
         self.changed()
         return Answer(status=204)
+
+    def _post_status(self, grant: Grant, where: dict[str, str], body: str) -> Answer:
+        if not grant.statuses:
+            accepted = {"X-Accepted-GitHub-Permissions": "statuses=write"}
+            return _message(403, "Resource not accessible by integration", accepted)
+        asked = json.loads(body)
+        known = asked["state"] in {"pending", "success", "failure", "error"}
+        if not known or len(asked["description"]) > MAX_DESCRIPTION:
+            return _message(422, "Validation Failed")
+        self.statuses.append({"sha": where["sha"], **asked})
+        self.changed()
+        return Answer(status=201, data=dict(self.statuses[-1]))
 
     def _refuse_write(self, grant: Grant, text: str) -> Answer | None:
         if not grant.write:
@@ -224,5 +244,5 @@ def _user(grant: Grant) -> dict[str, str]:
     return {"login": grant.login, "type": grant.type}
 
 
-def _text(body: bytes) -> str:
-    return str(json.loads(body)["body"]) if body else ""
+def _text(body: str) -> str:
+    return str(json.loads(body)["body"])

@@ -1,8 +1,10 @@
 """A GitHub REST API on the loopback interface, with a memory and with bad days on demand.
 
-`github_api` knows what GitHub would answer; here are the wire, the log of requests and the
-`Fault`s that make single requests fail, before or after they were carried out. Tests use it in
-process; `act` containers reach it over the host's network after
+`github_api` and `github_repository` know what GitHub would answer; here are the wire, the log of
+requests and the `Fault`s that make single requests fail, before or after they were carried out.
+Requests and answers are held to GitHub's published API description: a test that sends one that
+GitHub would not know fails when the server closes. Tests use it in process; `act` containers reach
+it over the host's network after
 
     python -m tests.support.github_server --port 0 --state state.json
 
@@ -23,7 +25,9 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from ci_parity.base.files import write_atomic
-from tests.support.github_api import TOKENS, Answer, FakeGitHub, Grant
+from tests.contracts.description import Exchanged, violations
+from tests.support.github_api import TOKENS, Answer, Grant
+from tests.support.github_repository import FakeRepository
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,12 +62,13 @@ class Call:
     status: int
 
 
-class GitHubServer(FakeGitHub):
+class GitHubServer(FakeRepository):
     """The server, its log and its faults; a context manager.
 
     Attributes:
         calls: the requests so far, those of the test doors left out.
         faults: what goes wrong next, the first match first.
+        exchanges: requests with the answers GitHub would give, faults aside.
         before: called with method and path before a request is handled, outside the lock.
     """
 
@@ -78,6 +83,7 @@ class GitHubServer(FakeGitHub):
         super().__init__(pulls=pulls, tokens=tokens)
         self.calls: list[Call] = []
         self.faults: list[Fault] = []
+        self.exchanges: list[Exchanged] = []
         self.before: Callable[[str, str], None] | None = None
         self.closing = threading.Event()
         self._state_file = state_file
@@ -107,6 +113,9 @@ class GitHubServer(FakeGitHub):
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
+        if kind is None:
+            found = self.violations()
+            assert not found, "\n".join(found)
 
     def fail(self, fault: Fault) -> None:
         """Let a coming request fail."""
@@ -127,6 +136,7 @@ class GitHubServer(FakeGitHub):
             return {
                 "port": self.port,
                 "comments": [comment for _, comment in sorted(self.comments.items())],
+                "statuses": list(self.statuses),
                 "calls": [asdict(call) for call in self.calls],
             }
 
@@ -147,6 +157,21 @@ class GitHubServer(FakeGitHub):
         with self._lock:
             self.calls.append(call)
             self.changed()
+
+    def violations(self) -> list[str]:
+        """Return what GitHub's API description has against what was asked and answered so far."""
+        with self._lock:
+            seen = list(dict.fromkeys(self.exchanges))
+        return [words for exchanged in seen for words in violations(exchanged)]
+
+    def remember(self, method: str, path: str, body: bytes, answer: Answer) -> None:
+        """Keep a request and its true answer: they are checked where no test is timed."""
+        if self.described:
+            path = path.removeprefix("/api/v3")
+            with self._lock:
+                self.exchanges.append(
+                    Exchanged.of(method, path, body, answer.status, answer.encode())
+                )
 
     def changed(self) -> None:
         """Write the state to its file."""
@@ -184,6 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         answer = Answer(status=0)
         if fault is None or fault.commit or not (fault.status or fault.cut == "connection"):
             answer = self.github.answer(self.command, self.path, token, body)
+            self.github.remember(self.command, self.path, body, answer)
         if fault and fault.status:
             data = fault.body.encode("utf-8")
             answer = Answer(status=fault.status, data=data, headers=fault.headers)

@@ -202,16 +202,25 @@ def test_the_actions_defaults_are_those_of_the_reader() -> None:
     assert read_inputs(environ) == ActionInputs() == read_inputs({})
 
 
+def keys_of(node: ast.AST) -> set[str]:
+    """Return the constant keys of the mappings below a node, not of those inside them."""
+    if isinstance(node, ast.Dict):
+        return {ast.literal_eval(key) for key in node.keys if key}
+    return {key for child in ast.iter_child_nodes(node) for key in keys_of(child)}
+
+
 def written_outputs() -> set[str]:
-    """Return the names of the outputs that the action's module writes."""
-    tree = parsed(PACKAGE / "cli" / "action.py")
+    """Return the names of the outputs that the action's modules write, or return to be written."""
     keys: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(parsed(PACKAGE / "cli" / "action.py")):
         call = isinstance(node, ast.Call) and ast.unparse(node.func) == "_outputs"
-        constant = isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NO_VERDICT"
-        if call or constant:
-            dicts = [inner for inner in ast.walk(node) if isinstance(inner, ast.Dict)]
-            keys |= {ast.literal_eval(key) for inner in dicts for key in inner.keys if key}
+        named = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        if call or named == "_NO_VERDICT":
+            keys |= keys_of(node)
+    for node in ast.walk(parsed(PACKAGE / "cli" / "action_fanout.py")):
+        if isinstance(node, ast.FunctionDef) and node.name.endswith("_outputs"):
+            returned = [part for part in node.body if isinstance(part, ast.Return)]
+            keys |= {key for part in returned for key in keys_of(part)}
     return keys
 
 

@@ -52,6 +52,11 @@ class ContainerChannel:
         """Where everything else that it prints comes from."""
         return self._streams.stderr
 
+    @property
+    def pid(self) -> int | None:
+        """None: what it is called outside its container is the daemon's affair."""
+        return None
+
     def named(self, path: Path, *, written: bool) -> str:
         """Return the name inside; raises as `Shared.named` does."""
         return self._shared.named(path, written=written)

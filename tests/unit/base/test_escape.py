@@ -20,8 +20,26 @@ def test_nothing_invisible_remains(text: str) -> None:
 
 @given(TEXT)
 def test_prose_reads_like_the_text(text: str) -> None:
-    """A reader sees what was written, on one line, with breaks of no width at most."""
-    assert html.unescape(prose(text)).replace("\u200b", "") == visible(text, 400)
+    """A reader sees what was written, on one line, with breaks of no width and code at most."""
+    read = re.sub(r"`([0-9a-f]{7,64})`", r"\1", prose(text))
+    assert html.unescape(read).replace("\u200b", "") == visible(text, 400)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see c0ffee1.", "see `c0ffee1`."),
+        ("a" * 40, f"`{'a' * 40}`"),
+        ("(deadbeef)", "(`deadbeef`)"),
+        ("1234567 elements", "1234567 elements"),
+        ("c0ffee", "c0ffee"),
+        ("c0ffee1x xc0ffee1 c0ffee1_", "c0ffee1x xc0ffee1 c0ffee1&#95;"),
+        ("b" * 65, "b" * 65),
+    ],
+)
+def test_what_could_name_a_commit_is_code(text: str, shown: str) -> None:
+    """GitHub links a commit by its first seven digits, but not inside a code span."""
+    assert prose(text) == shown
 
 
 @given(st.text(st.sampled_from("@#:/w.gGhH-1a _*`|<>[]!&\\~$"), max_size=30))

@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from ci_parity.base.errors import ConfigError
-from ci_parity.config.discover import find_deployment, pinned_runtime
+from ci_parity.config.discover import find_deployment
 from ci_parity.config.load import policy
+from ci_parity.config.pinned import pinned_runtime
 
 CONFIG = "version: 1\nvariants: {exported: {path: m.onnx}}\nfixtures: cases\n"
 

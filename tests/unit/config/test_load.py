@@ -11,6 +11,7 @@ from ci_parity.config.load import build, load_deployment, policy, schema, target
 from ci_parity.config.model import (
     Contract,
     LatencyPolicy,
+    MemoryPolicy,
     Optimization,
     Release,
     SelfChecks,
@@ -18,7 +19,7 @@ from ci_parity.config.model import (
     Tolerance,
     Variant,
 )
-from ci_parity.config.starter import starter_config
+from ci_parity.config.starter import Starter, starter_config
 
 MINIMAL = "version: 1\nvariants: {exported: {path: m.onnx}}\nfixtures: cases\n"
 FULL = """\
@@ -73,13 +74,18 @@ def test_a_minimal_config_gets_every_default(tmp_path: Path) -> None:
     assert found.variants == (Variant(name="exported", path=tmp_path / "m.onnx"),)
     assert found.targets == (Target(name="cpu"),)
     assert found.fixtures == tmp_path / "cases"
-    latency = LatencyPolicy(measure=True, sessions=4, pairs=10, max_regression=0.05, enforce=False)
+    latency = LatencyPolicy(
+        measure=True, sessions=16, pairs=40, max_regression=0.05, margin=0.4 * 0.05,
+        enforce=False, time_budget_s=240.0, cases=2, batch_sizes=(), pin=(),
+    )  # fmt: skip
+    memory = MemoryPolicy(max_regression=0.1, enforce=False)
     checks = SelfChecks(
         repeat=2, rows=None, order=None, padding=None, threads=None, deterministic=False
     )
     assert found.policy.tolerance == "calibrated"
     assert (found.policy.outputs, found.policy.repeat) == ({}, 1)
     assert (found.policy.timeout_s, found.policy.latency) == (300, latency)
+    assert found.policy.memory == memory
     assert found.policy.self_checks == checks
     assert found.contract == Contract()
     assert found.release == Release(log="", channel="default")
@@ -148,7 +154,7 @@ def test_an_optimization_of_another_form_is_refused(tmp_path: Path, text: str, p
 def test_the_policy_is_identified_by_its_meaning(tmp_path: Path) -> None:
     """A default that is spelt out, and another order of keys, are no change of policy."""
     plain = load_deployment(written(tmp_path, MINIMAL)).policy_json
-    spelt = f"{MINIMAL}policy: {{latency: {{pairs: 10, sessions: 4}}, repeat: 1}}\n"
+    spelt = f"{MINIMAL}policy: {{latency: {{pairs: 40, sessions: 16}}, repeat: 1}}\n"
     assert load_deployment(written(tmp_path, spelt)).policy_json == plain
     other = f"{MINIMAL}policy: {{repeat: 2}}\n"
     assert load_deployment(written(tmp_path, other)).policy_json != plain
@@ -518,8 +524,11 @@ def test_a_deployment_is_built_without_a_file(tmp_path: Path) -> None:
 def test_the_starter_config_loads(tmp_path: Path, model: str, ports: list[str]) -> None:
     """Whatever the model and its inputs are called."""
     text = starter_config(
-        model, "models/m.onnx", "fixtures/m", "onnxruntime==1.32.0", {"inputs": ports}
-    )
+        Starter(
+            deployment=model, variants=[("exported", "models/m.onnx", "")], fixtures="fixtures/m",
+            runtime="onnxruntime==1.32.0", ports={"inputs": ports},
+        )
+    )  # fmt: skip
     found = load_deployment(written(tmp_path, text))
     assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", found.name)
     assert found.policy == policy({})
@@ -531,7 +540,7 @@ def test_the_starter_config_loads(tmp_path: Path, model: str, ports: list[str]) 
 def test_the_starter_config_keeps_any_path(tmp_path: Path, name: str) -> None:
     """Quotes, colons, emoji and invisible characters in a path come back as they were."""
     path = "models/" + name.replace("/", "_")
-    text = starter_config("m", path, path, "current", {})
+    text = starter_config(Starter(deployment="m", variants=[("exported", path, "")], fixtures=path))
     found = load_deployment(written(tmp_path, text))
     assert found.variants[0].path == tmp_path / path
     assert found.fixtures == tmp_path / path
@@ -540,8 +549,35 @@ def test_the_starter_config_keeps_any_path(tmp_path: Path, name: str) -> None:
 def test_the_starter_config_describes_the_model(tmp_path: Path) -> None:
     """Its inputs and outputs stand in comments, one line each."""
     ports = {"inputs": ["x: float32 [batch, 3]", "evil\nversion: 2"], "outputs": ["y: int64 [1]"]}
-    text = starter_config("m", "m.onnx", "cases", "current", ports)
+    text = starter_config(
+        Starter(
+            deployment="m", variants=[("exported", "m.onnx", "")], fixtures="cases", ports=ports
+        )
+    )
     assert "#   inputs: x: float32 [batch, 3]\n" in text
     assert "#   inputs: evil version: 2\n" in text
     assert "#   outputs: y: int64 [1]\n" in text
     assert load_deployment(written(tmp_path, text)).name == "m"
+
+
+def test_the_starter_config_takes_all_that_is_known(tmp_path: Path) -> None:
+    """Variants, the file that pins the runtime, another provider, labels and a log."""
+    (tmp_path / "requirements.txt").write_text("onnxruntime-gpu==1.31.1\n", encoding="utf-8")
+    text = starter_config(
+        Starter(
+            deployment="m", variants=[("exported", "m.onnx", ""), ("int8", "q.onnx", "exported")],
+            fixtures="cases", runtime="onnxruntime-gpu==1.31.1", requires="requirements.txt",
+            target="gpu", provider="CUDAExecutionProvider", runs_on=("self-hosted", "a100"),
+            generated=True, log="branch:log",
+        )
+    )  # fmt: skip
+    found = load_deployment(written(tmp_path, text))
+    assert [(v.name, v.made_from) for v in found.variants] == [
+        ("exported", ""),
+        ("int8", "exported"),
+    ]
+    (target,) = found.targets
+    assert (target.name, target.runtime) == ("gpu", "onnxruntime-gpu==1.31.1")
+    assert (target.provider, target.runs_on) == ("CUDAExecutionProvider", ("self-hosted", "a100"))
+    assert found.release.log == "branch:log"
+    assert "only real inputs" in text

@@ -242,9 +242,9 @@ def test_other_bytes_of_a_file_cannot_be_compared() -> None:
 
 def test_a_key_without_a_rule_counts_as_loosened() -> None:
     """Whatever a later version adds to a policy is not loosened in silence."""
-    base, changed = {**judged_by({}), "memory": {"max": "5%"}}, judged_by({})
+    base, changed = {**judged_by({}), "power": {"max": "5%"}}, judged_by({})
     (change,) = loosened(base, changed)
-    assert (change.key, change.order) == ("memory", U)
+    assert (change.key, change.order) == ("power", U)
     assert (change.before, change.after) == ('{"max":"5%"}', "(none)")
 
 
@@ -256,21 +256,58 @@ def test_only_what_is_not_tighter_counts_as_loosened() -> None:
 
 def test_values_are_shown_short() -> None:
     """A long value does not fill the comment."""
-    base = {**judged_by({}), "memory": "x" * 1000}
+    base = {**judged_by({}), "power": "x" * 1000}
     (change,) = policy_changes(base, judged_by({}))
     assert len(change.before) <= 160
 
 
 def test_every_setting_of_the_schema_has_a_direction() -> None:
-    """Flags, counts and limits of `latency` and `self_checks` are ranked, not merely noticed."""
+    """Flags, counts and limits of measuring and self-checks are ranked, not merely noticed."""
     samples: Mapping[str, tuple[Any, Any]] = {
         "boolean": (True, False), "integer": (3, 2), "number": (3, 2), "string": ("5%", "6%"),
+        "array": ([1, 2], [1]), "margin": ("2%", "3%"), "pin": ("0", "1"),
     }  # fmt: skip
     unranked = []
-    for group in ("latency", "self_checks"):
+    for group in ("latency", "memory", "self_checks"):
         for key, part in schema()["$defs"][group]["properties"].items():
             kind = part.get("type", "boolean")
-            before, after = ({group: {key: value}} for value in samples[kind])
+            pair = samples.get(key, samples[kind])
+            before, after = ({group: {key: value}} for value in pair)
             if U in orders(before, after).values():
                 unranked.append(f"{group}.{key}")
     assert unranked == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "order"),
+    [
+        ({"margin": "2%"}, {"margin": "1%"}, T),
+        ({"margin": "1%"}, {"margin": "2%"}, L),
+        ({"margin": "auto"}, {"margin": "1%"}, U),
+        ({"margin": "1%"}, {}, U),
+        ({"cases": 2}, {"cases": 3}, T),
+        ({"time_budget_s": 60}, {"time_budget_s": 30}, L),
+        ({"batch_sizes": [1]}, {"batch_sizes": [8]}, U),
+        ({"batch_sizes": [1]}, {"batch_sizes": [8, 1]}, T),
+    ],
+)
+def test_how_latency_is_measured_has_an_order(
+    before: dict[str, Any], after: dict[str, Any], order: Order
+) -> None:
+    """More evidence and less room are tighter; a word and a number cannot be compared."""
+    key = next(iter({**before, **after}))
+    assert orders({"latency": before}, {"latency": after}) == {f"latency.{key}": order}
+
+
+def test_which_cpus_are_free_is_no_rule() -> None:
+    """Both sides run on the same ones, whichever they are."""
+    assert orders({"latency": {"pin": "0-1"}}, {"latency": {"pin": "2"}}) == {}
+
+
+def test_a_policy_of_an_earlier_version_asked_for_less() -> None:
+    """What it did not know was not asked for, so that asking is no loosening."""
+    known = judged_by({})
+    earlier = {key: part for key, part in known.items() if key != "memory"}
+    added = ("margin", "time_budget_s", "cases", "batch_sizes", "pin")
+    earlier["latency"] = {k: v for k, v in known["latency"].items() if k not in added}
+    assert loosened(earlier, known) == ()

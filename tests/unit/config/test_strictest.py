@@ -143,5 +143,5 @@ def test_a_contract_is_taken_whole() -> None:
 def test_what_is_not_known_takes_everything_from_the_baseline() -> None:
     """A key of a later version cannot be taken by itself."""
     base, own = deployment({"tolerance": STRICT}), deployment({"tolerance": STRICT, "repeat": 9})
-    unknown = loosened({**json.loads(base.policy_json), "memory": 1}, json.loads(own.policy_json))
+    unknown = loosened({**json.loads(base.policy_json), "power": 1}, json.loads(own.policy_json))
     assert guarded(own, base, unknown)[0] is base.policy

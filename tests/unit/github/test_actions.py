@@ -9,7 +9,6 @@ from ci_parity.github.actions import (
     ActionInputs,
     RecordMode,
     annotation,
-    annotations,
     group,
     neutralise,
     read_inputs,
@@ -17,8 +16,6 @@ from ci_parity.github.actions import (
     write_outputs,
     write_summary,
 )
-from ci_parity.records.finding import Finding, Subject
-from ci_parity.records.outcome import Outcome
 
 OLD_STYLE = re.compile(r"##\[\w+.*\]")
 
@@ -47,21 +44,6 @@ def runner_sees_command(text: str) -> bool:
     """Whether the runner would take a line of `text` for a command (ActionCommand.cs)."""
     lines = re.split(r"\r\n|[\n\r]", text)
     return any(line.lstrip().startswith("::") or OLD_STYLE.search(line) for line in lines)
-
-
-def finding(
-    outcome: Outcome = Outcome.FAIL, *, advisory: bool = False, evidence: str = "3 of 40 differ"
-) -> Finding:
-    """Return a finding about one output."""
-    subject = Subject(target="gpu", variant="int8", output="probs")
-    return Finding(
-        id="output.values",
-        outcome=outcome,
-        subject=subject,
-        evidence=evidence,
-        remedy="look at it",
-        advisory=advisory,
-    )
 
 
 # Outputs
@@ -149,38 +131,6 @@ def test_annotation_escapes_message_and_properties() -> None:
     assert line == (
         "::error title=a%3Ab%2Cc%25%0A%3A%3Ax,file=d%2Ce,line=3::50%25%0D%0A::set-output::x"
     )
-
-
-def test_blocking_findings_are_errors_and_advice_is_a_warning() -> None:
-    """What makes the job red is red; a pass is not mentioned."""
-    lines = annotations([
-        finding(Outcome.PASS),
-        finding(Outcome.INCONCLUSIVE),
-        finding(Outcome.FAIL, advisory=True),
-        finding(Outcome.PASS, advisory=True),
-        finding(Outcome.FAIL),
-    ])  # fmt: skip
-    assert [line.partition(" ")[0] for line in lines] == ["::error", "::error", "::warning"]
-    assert "title=parity fail%3A output.values" in lines[1]
-    assert lines[1].endswith("::gpu / int8 / probs: 3 of 40 differ%0Aremedy: look at it")
-
-
-def test_annotations_keep_to_what_github_shows() -> None:
-    """Above ten a level, the tenth counts the rest instead of hiding it."""
-    lines = annotations([finding() for _ in range(25)] + [finding(advisory=True)] * 10)
-    assert len(lines) == 20
-    assert "16 more findings" in lines[9]
-    assert sum(line.startswith("::warning") for line in lines) == 10
-    assert "more findings" not in lines[19]
-
-
-def test_findings_words_start_no_command() -> None:
-    """A runtime's last words stay inside their annotation, and stay short."""
-    words = "died\n::add-mask::e\r::error::x\n##[set-env name=A]b" + "x" * 9000
-    (line,) = annotations([finding(evidence=words)])
-    assert "\n" not in line
-    assert "\r" not in line
-    assert len(line) < 5000
 
 
 # The log

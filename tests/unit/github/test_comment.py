@@ -4,7 +4,8 @@ import pytest
 
 from ci_parity.base.errors import CiParityError, PublishError
 from ci_parity.github.client import RestClient
-from ci_parity.github.comment import Marker, publish_comment
+from ci_parity.github.comment import publish_comment
+from ci_parity.github.marker import Marker
 from ci_parity.github.refusals import ApiError
 from tests.support.clock import FakeClock
 from tests.support.github_api import Grant
@@ -149,7 +150,7 @@ def test_spoofed_marker_is_untouched(client: RestClient, server: GitHubServer) -
     publish(client)
     assert server.bodies() == [spoof, stored(10, "now")]
     publish(client, "later", run=11)
-    assert server.bodies() == [spoof, stored(11, "later")]
+    assert server.bodies() == [spoof, stored(11, "later", after=[10])]
 
 
 def test_name_alone_does_not_make_it_ours(clock: FakeClock) -> None:
@@ -196,7 +197,7 @@ def test_read_only_token_writes_nothing(server: GitHubServer, clock: FakeClock) 
 def test_unknown_pull_request_is_an_error(client: RestClient) -> None:
     """Nothing is written where there is nothing to write to."""
     with pytest.raises(ApiError) as caught:
-        publish_comment(client, "acme/models", 8, ["now"], marker())
+        publish_comment(client, "acme/models", 8, lambda _: ["now"], marker())
     assert caught.value.status == 404
 
 
@@ -211,15 +212,15 @@ def test_too_long_text_gives_way_to_a_shorter(
     if before:
         server.add_comment(stored(9, "before"))
     bodies = ["f" * 90_000, "m" * 65_536, "short", "shorter"]
-    publish_comment(client, "acme/models", 7, bodies, marker())
-    assert server.bodies() == [stored(10, "short")]
+    publish_comment(client, "acme/models", 7, lambda _: bodies, marker())
+    assert server.bodies() == [stored(10, "short", after=[9] if before else [])]
     assert "a shorter text" in caplog.text
 
 
 def test_long_text_that_github_takes_stays_whole(client: RestClient, server: GitHubServer) -> None:
     """A server that takes more than the documented length gets the fullest text."""
     server.max_body = 300_000
-    publish_comment(client, "acme/models", 7, ["f" * 122_000, "short"], marker())
+    publish_comment(client, "acme/models", 7, lambda _: ["f" * 122_000, "short"], marker())
     assert texts(server) == ["f" * 122_000]
 
 
@@ -227,7 +228,7 @@ def test_no_text_short_enough_is_an_error(client: RestClient, server: GitHubServ
     """When even the last text is refused, the error says why."""
     server.max_body = 10
     with pytest.raises(ApiError) as caught:
-        publish_comment(client, "acme/models", 7, ["long", "short"], marker())
+        publish_comment(client, "acme/models", 7, lambda _: ["long", "short"], marker())
     assert caught.value.too_long
     assert server.bodies() == []
 
@@ -243,4 +244,4 @@ def test_text_that_is_no_unicode_is_written_readably(
 def test_nothing_to_say_is_our_bug(client: RestClient) -> None:
     """An empty ladder is refused before anything is sent."""
     with pytest.raises(CiParityError):
-        publish_comment(client, "acme/models", 7, [], marker())
+        publish_comment(client, "acme/models", 7, lambda _: [], marker())

@@ -5,7 +5,7 @@ from typing import Any
 
 from ci_parity.records.identity import Identity
 from ci_parity.records.release import EntryKind, LogEntry, LogLine
-from ci_parity.release.query import last_validated
+from ci_parity.release.query import last_proof, last_validated
 from tests.unit.release.samples import digest, entry, identity
 
 V, R = EntryKind.VALIDATED, EntryKind.RELEASED
@@ -78,3 +78,26 @@ def test_a_bundle_validated_after_its_revocation_counts_again() -> None:
     """Only a later revocation takes a proof away."""
     revoked = entry(1, kind=EntryKind.REVOKED, bundle=digest("bundle 0"))
     assert found(lines(entry(0), revoked, entry(0))) == (2, identity())
+
+
+def newest(log: list[LogLine], **changes: str) -> int | None:
+    """Return the number of the newest proof of the deployment."""
+    asked = {"channel": "edge-prod", "deployment": "ocr-reader"}
+    proof = last_proof(log, **(asked | changes))
+    return proof.seq if proof else None
+
+
+def test_the_newest_proof_of_a_deployment_counts() -> None:
+    """Whatever pairs it is about; what was blocked since is none."""
+    log = lines(entry(0), entry(1, identities=()), entry(2, kind=EntryKind.BLOCKED))
+    assert newest(log) == 1
+    assert newest([]) is None
+    assert newest(log, channel="edge-test") is None
+    assert newest(log, deployment="other") is None
+
+
+def test_a_revoked_bundle_is_nothing_to_restore() -> None:
+    """The one before it is, until a newer line proves the revoked one anew."""
+    revoked = entry(2, kind=EntryKind.REVOKED, channel="x", bundle=digest("bundle 1"))
+    assert newest(lines(entry(0), entry(1), revoked)) == 0
+    assert newest(lines(entry(0), entry(1), revoked, entry(3, bundle=digest("bundle 1")))) == 3

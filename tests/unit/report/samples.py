@@ -55,12 +55,20 @@ def finding(kind: str = "output.values", **changes: Any) -> Finding:
     return replace(sample, **changes)
 
 
+def held(case: str) -> Finding:
+    """Return a check that passed."""
+    return finding(
+        subject=subject(case), outcome=Outcome.PASS, required=2e-05, measured=2e-05, remedy=""
+    )  # fmt: skip
+
+
 def latency(**changes: Any) -> LatencyComparison:
     """Return a timing that settled nothing."""
     sample = LatencyComparison(
         subject=Subject(target="cpu", variant="exported", case="typical"),
         outcome=Outcome.INCONCLUSIVE, baseline_p50_ms=2.0, candidate_p50_ms=2.1, ratio=1.05,
         ratio_low=0.98, ratio_high=1.12, sessions=4, pairs=40, max_regression=0.05, enforced=False,
+        mde=0.067, reason="16 sessions did not settle it",
     )  # fmt: skip
     return replace(sample, **changes)
 
@@ -215,7 +223,7 @@ def passed(**parts: Any) -> Verdict:
         command="check", deployment="digits", outcome=Outcome.PASS, ran=True,
         summary="4 output comparisons within limits",
         rows=(row(boundary="source→exported"), row()),
-        findings=(finding(outcome=Outcome.PASS, required=2e-05, measured=2e-05, remedy=""),),
+        findings=tuple(map(held, ("typical", "smallest", "empty", "worst-case"))),
         outputs=(output(), output("smallest", mismatched=0, max_abs=0.0, required=0.0)),
         latency=(latency(),), changes=changes(BUMP),
         environment=Environment(
@@ -254,7 +262,7 @@ def failed() -> Verdict:
         attributions=(attribution(),),
         placements=(on_cpu(), on_gpu()),
         divergences=(open_divergence(), divergence()),
-        findings=(flip, finding(), crash, lost),
+        findings=(flip, finding(), crash, lost, *(held(case) for case in ("a", "b"))),
         outputs=(bad, output("smallest")),
         latency=(latency(outcome=Outcome.FAIL, ratio=1.2, ratio_low=1.15, ratio_high=1.25),),
     )

@@ -10,8 +10,8 @@ from ci_parity.compare import noise
 from ci_parity.records.divergence import DepthPoint
 from ci_parity.report.depth_plot import LARGEST_LIMIT, RMS_LIMIT, render
 from tests.unit.report.golden_files import assert_golden
+from tests.unit.report.hostile import PAYLOADS, poisoned_divergence
 from tests.unit.report.samples import depth_point, divergence
-from tests.unit.report.test_markdown import PAYLOADS, poisoned_divergence
 
 SVG = "{http://www.w3.org/2000/svg}"
 ALLOWED = {"svg", "title", "desc", "style", "rect", "text", "circle", "path", "polyline", "g"}

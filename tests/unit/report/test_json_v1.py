@@ -13,6 +13,7 @@ from ci_parity.records.verdict import Verdict
 from ci_parity.report.json_v1 import render_check, render_diff, schema
 from ci_parity.stages.report_folder import json_bytes
 from tests.unit.report.golden_files import assert_golden
+from tests.unit.report.hostile import PAYLOADS, poisoned
 from tests.unit.report.samples import (
     SAMPLES,
     depth_point,
@@ -25,7 +26,6 @@ from tests.unit.report.samples import (
     passed,
     row,
 )
-from tests.unit.report.test_markdown import PAYLOADS, poisoned
 
 
 def problems(document: Any, name: str) -> list[str]:

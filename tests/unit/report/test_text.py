@@ -3,11 +3,12 @@ from dataclasses import replace
 
 import pytest
 
+from ci_parity.records.finding import SideBySide
 from ci_parity.records.outcome import Outcome
 from ci_parity.report.text import render, render_changes
 from tests.unit.report.golden_files import assert_golden
+from tests.unit.report.hostile import PAYLOADS, poisoned
 from tests.unit.report.samples import SAMPLES, diff, divergence, failed, finding, passed
-from tests.unit.report.test_markdown import PAYLOADS, poisoned
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -66,3 +67,14 @@ def test_a_change_set_reads_as_accepted(name: str) -> None:
 def test_an_empty_command_is_not_shown() -> None:
     """There is nothing to copy."""
     assert "reproduce" not in render(replace(passed(), reproduce=("",)))
+
+
+def test_what_was_measured_beside_a_timing_is_shown() -> None:
+    """Under its timing; what was not measured is left out."""
+    beside = (
+        SideBySide(name="p95", unit="ms", baseline=2.5, candidate=2.75, samples=640),
+        SideBySide(name="p99", unit="ms", baseline=None, candidate=None, samples=640, note="few"),
+        SideBySide(name="peak_memory", unit="MiB", baseline=54.5, candidate=60.0, samples=4),
+    )
+    text = render(passed(latency=(latency(measures=beside),)))
+    assert "    beside it: p95 2.5 to 2.75 ms, peak memory 54.5 to 60 MiB\n" in text

@@ -1,14 +1,16 @@
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ci_parity.base.escape import prose
 from ci_parity.config import load
 from ci_parity.config.model import Policy
 from ci_parity.records.finding import Subject
-from ci_parity.records.latency import BlockPair, LatencyObservation, LatencySession
+from ci_parity.records.latency import BlockPair, LatencyObservation, LatencyRun, LatencySession
 from ci_parity.records.observation import (
     CaseInputs,
     CaseRun,
@@ -81,9 +83,10 @@ class Generated:
             blocks = st.integers(1, 100).map(lambda n: (n,) * 4)
             pair = st.builds(BlockPair, baseline_ns=blocks, candidate_ns=blocks)
             sessions = draw(st.lists(pair, max_size=3))
-            timed = LatencyObservation(
+            case = LatencyObservation(
                 case="c0", sessions=tuple(LatencySession(pairs=(pair,)) for pair in sessions)
             )
+            timed = LatencyRun(cases=(case,))
         sample = observations.pair(f"target{number}")
         return PairRun(
             pair=sample, expected=tuple(cases), references=stored, baseline=left,
@@ -126,7 +129,7 @@ def test_the_headline_never_contradicts_anything_below_it(
     generated = Generated(tmp_path_factory.mktemp("generated"))
     verdict = data.draw(verdicts(generated))
     line = headline(verdict)
-    assert line.startswith(f"{ICONS[verdict.outcome]} PARITY {verdict.outcome.name} · ")
+    counted(verdict, line)
     outcomes = [row.outcome for row in verdict.rows]
     binding = [f.outcome for f in verdict.findings if not f.advisory]
     for row in verdict.rows:
@@ -147,6 +150,35 @@ def test_the_headline_never_contradicts_anything_below_it(
     check_reports(verdict, line)
 
 
+def counted(verdict: Verdict, line: str) -> None:
+    """Assert that the line's outcome and counts are those of the findings below it.
+
+    1. Its first words are the outcome; latency stands first only where parity is not to blame.
+    2. So many failed, so many were not measured, of so many checks that bind.
+    3. The boundary that it names is a row that failed on its own.
+    """
+    binding = [f for f in verdict.findings if not f.advisory]
+    checks = [f.outcome for f in binding if not f.id.startswith("latency.")]
+    first, *_ = line.split(" · ")
+    icon, kind, name, *_ = first.split(" ")
+    assert (icon, name) == (ICONS[verdict.outcome], verdict.outcome.name)
+    parity = Outcome.worst(checks)
+    if kind == "LATENCY":
+        assert parity is not verdict.outcome
+        assert f" · parity {parity.name} (" in line
+    else:
+        assert kind == "PARITY"
+        assert parity is verdict.outcome
+    failed, unsettled = checks.count(Outcome.FAIL), checks.count(Outcome.INCONCLUSIVE)
+    assert (f"{failed} of {len(checks)} checks failed" in line) is bool(failed)
+    assert (f"{unsettled} of {len(checks)} checks not measured" in line) is bool(unsettled)
+    held = bool(checks) and not failed and not unsettled
+    assert (f"{len(checks)} of {len(checks)} checks hold" in line) is held
+    own = [r for r in verdict.rows if r.outcome is Outcome.FAIL and not r.inherits]
+    named = [r for r in own if f"first at {r.target}/{r.variant}/{r.boundary}" in line]
+    assert bool(named) == (len(verdict.rows) > 1 and bool(own))
+
+
 def place(subject: Subject) -> tuple[str, str, str]:
     """Return what a row is about."""
     return subject.target, subject.variant, subject.boundary
@@ -157,31 +189,32 @@ def check_reports(verdict: Verdict, line: str) -> None:
     assert text.render(verdict).startswith(f"{line}\n")
     rungs = markdown.comment(verdict)
     assert len({rung.partition("\n")[0] for rung in rungs}) == 1
-    for outcome, icon in ICONS.items():
-        rows = sum(row.outcome is outcome for row in verdict.rows)
-        overview = rungs[0].partition("**Failures**")[0].partition("**Not measured**")[0]
-        overview = overview.partition("<details>")[0]
-        assert overview.count(f"\n| {icon} |") == rows
+    assert prose(line, 600) in rungs[0]
+    overview = rungs[0].partition("**Failures**")[0].partition("**Not measured**")[0]
+    overview = overview.partition("<details>")[0]
+    shown = {o: overview.count(f"\n| {icon} |") for o, icon in ICONS.items()}
+    assert sum(shown.values()) == len({(row.target, row.variant) for row in verdict.rows})
+    pairs = [outcome for outcome, count in shown.items() for _ in range(count)]
+    assert Outcome.worst([verdict.outcome, *pairs]) is verdict.outcome
+    if any(row.outcome is verdict.outcome for row in verdict.rows):
+        assert shown[verdict.outcome]
     render = json_v1.render_diff if verdict.command == "diff" else json_v1.render_check
     assert render(verdict)["outcome"] == verdict.outcome.value
 
 
 HEADLINES = {
     "pass": (
-        "✅ PARITY PASS",
-        "4 output comparisons within limits",
-        "latency +5.0 % [-2.0 %, +12.0 %] (INCONCLUSIVE, advisory)",
+        "✅ PARITY PASS (4 of 4 checks hold)",
+        "latency INCONCLUSIVE (+5.0 % [-2.0, +12.0], MDE 6.7 %, advisory)",
     ),
     "fail": (
-        "❌ PARITY FAIL",
-        "3 of 5 checks failed, first broken boundary: cpu/exported: baseline→candidate",
-        "latency +20.0 % [+15.0 %, +25.0 %] (FAIL, advisory)",
+        "❌ PARITY FAIL (3 of 5 checks failed, first at cpu/exported/baseline→candidate)",
+        "latency FAIL (+20.0 % [+15.0, +25.0], MDE 6.7 %, advisory)",
         "1 warning",
         "release blocked",
     ),
     "inconclusive": (
-        "⚠️ PARITY INCONCLUSIVE",
-        "1 of 1 checks could not be measured",
+        "⚠️ PARITY INCONCLUSIVE (1 of 1 checks not measured)",
         "release blocked",
     ),
     "unchanged": (
@@ -272,5 +305,54 @@ def test_ratios_are_signed_percentages(ratio: float, shown: str) -> None:
 
 def test_an_enforced_latency_is_not_called_advisory() -> None:
     """The words tell which of the two it is."""
-    assert latency_words(latency(enforced=True)).endswith("(INCONCLUSIVE)")
-    assert latency_words(latency()).endswith("(INCONCLUSIVE, advisory)")
+    figures = "+5.0 % [-2.0, +12.0], MDE 6.7 %"
+    assert latency_words(latency(enforced=True)) == f"latency INCONCLUSIVE ({figures})"
+    assert latency_words(latency()) == f"latency INCONCLUSIVE ({figures}, advisory)"
+
+
+def test_what_could_not_be_detected_is_said_where_it_is_known() -> None:
+    """A latency from before it was computed goes without."""
+    assert latency_words(latency(mde=None)).endswith("(+5.0 % [-2.0, +12.0], advisory)")
+
+
+def test_the_worst_of_several_timings_stands_on_the_line() -> None:
+    """What fails before what is open, what binds before what does not, the slowest of these."""
+    timings = (
+        latency(outcome=Outcome.PASS, ratio=1.01),
+        latency(outcome=Outcome.FAIL, ratio=1.1),
+        latency(outcome=Outcome.FAIL, ratio=1.3),
+    )
+    line = headline(passed(latency=timings))
+    assert " · latency FAIL (worst of 3: +30.0 % [-2.0, +12.0], MDE 6.7 %, advisory)" in line
+
+
+def test_a_latency_that_alone_decides_stands_first() -> None:
+    """A reader is not told that parity failed where it holds."""
+    found = (*passed().findings, finding("latency.p50"))
+    slow = (latency(outcome=Outcome.FAIL, enforced=True),)
+    line = headline(passed(outcome=Outcome.FAIL, findings=found, latency=slow))
+    assert line.startswith(
+        "❌ LATENCY FAIL (+5.0 % [-2.0, +12.0], MDE 6.7 %) · parity PASS (4 of 4 "
+    )
+    assert line.endswith(" · release blocked")
+
+
+def test_a_latency_that_binds_and_was_not_measured_stands_first() -> None:
+    """Nothing measured is no pass, and parity is not to blame."""
+    found = (*passed().findings, finding("latency.p50", outcome=Outcome.INCONCLUSIVE))
+    line = headline(passed(outcome=Outcome.INCONCLUSIVE, findings=found, latency=()))
+    assert line.startswith("⚠️ LATENCY INCONCLUSIVE (not measured) · parity PASS (")
+
+
+def test_a_verdict_on_stored_observations_says_so() -> None:
+    """The note stands on the line, and what follows from the verdict still ends it."""
+    line = headline(replace(failed(), note="stored observations of 2026-11-30 judged again"))
+    assert "· stored observations of 2026-11-30 judged again ·" in line
+    assert line.endswith("release blocked")
+
+
+def test_a_long_place_does_not_hide_what_follows() -> None:
+    """The name of a boundary is cut before the line's end is."""
+    long = tuple(replace(one, boundary="b" * 5000) for one in failed().rows)
+    for line in (headline(replace(failed(), rows=long)), text.render(replace(failed(), rows=long))):
+        assert "release blocked" in line.partition("\n")[0]

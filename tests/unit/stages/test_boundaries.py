@@ -132,3 +132,12 @@ def test_places_leave_out_what_is_the_same(tmp_path: Path) -> None:
     assert place(made, made) == "exported→int8"
     assert place(first, replace(made, target="gpu")) == "cpu/exported: source→exported"
     assert place(replace(first, target="", variant="")) == "source→exported"
+
+
+@pytest.mark.parametrize("origin", ["snapshot", "snapshot+source"])
+def test_a_snapshot_is_not_called_the_source(tmp_path: Path, origin: str) -> None:
+    """Answers of the exported model itself say nothing about its conversion."""
+    first, *_ = runs(tmp_path)
+    assert first.references is not None
+    told = replace(first, references=replace(first.references, origin=origin))
+    assert boundaries_of(told)[0].label == f"{origin}→exported"

@@ -10,7 +10,7 @@ from ci_parity.config.load import policy
 from ci_parity.config.model import Contract, Policy
 from ci_parity.fixtures.signature import Signature
 from ci_parity.records.identity import BaselineSource, ChangeSet
-from ci_parity.records.latency import BlockPair, LatencyObservation, LatencySession
+from ci_parity.records.latency import BlockPair, LatencyObservation, LatencyRun, LatencySession
 from ci_parity.records.observation import InputSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.stages.contract import plan_contract
@@ -20,7 +20,7 @@ from ci_parity.stages.judge import Judgement
 from ci_parity.stages.policy_guard import Guard
 from ci_parity.stages.self_checks import ThreadRun, plan_self_checks
 from ci_parity.stages.suite import PairRun
-from ci_parity.stages.trial import Rules, Trial, judge_trial
+from ci_parity.stages.trial import Here, Rules, Trial, judge_trial
 from tests.fakes.floors import NoFloors
 from tests.support.observations import case_run, floats, observation, pair
 
@@ -32,7 +32,7 @@ def rules(**keys: Any) -> Policy:
     return policy({"self_checks": OFF, "tolerance": {"rtol": 1e-3}, **keys})
 
 
-def trial(folder: Path, candidate: Any, latency: LatencyObservation | None = None) -> Trial:
+def trial(folder: Path, candidate: Any, latency: LatencyRun | None = None) -> Trial:
     """Return a trial of one case whose baseline says 1, 2."""
     left, right = folder / "left", folder / "right"
     run = PairRun(
@@ -58,10 +58,11 @@ def guarded(folder: Path, ran: Trial, own: Policy, base: Policy) -> Judgement:
     changes = ChangeSet(source=none, changes=(), identities=(), baselines=(), to_run=())
     nobody: Any = None
     candidate = Candidate(
-        deployment=nobody, cases=nobody, baseline=Baseline(source=none), changes=changes, pairs=()
+        deployment=nobody, cases=nobody, baseline=Baseline(source=none), changes=changes, pairs=list
     )
     judgement = judge_trial(ran, own, folder / "own", silent)
-    return beside(judgement, guard, ran, candidate, folder / "guard", silent)
+    trials = Here(work=folder / "trials", progress=silent)
+    return beside(judgement, guard, ran, candidate, trials, folder / "guard", silent)
 
 
 def binding(judgement: Judgement) -> list[tuple[str, str]]:
@@ -104,7 +105,8 @@ def test_a_warning_does_not_hide_a_failure(tmp_path: Path) -> None:
     """A latency that was enforced before still is, though the candidate merely shows it."""
     slow = BlockPair(baseline_ns=(100, 100, 100, 100), candidate_ns=(200, 200, 200, 200))
     session = LatencySession(pairs=(slow, slow))
-    latency = LatencyObservation(case="c", sessions=(session, session, session))
+    timed = LatencyObservation(case="c", sessions=(session,) * 4)
+    latency = LatencyRun(cases=(timed,))
     ran = trial(tmp_path, floats(1, 2), latency)
     own = guarded(tmp_path, ran, rules(), rules())
     assert binding(own) == []
@@ -125,8 +127,9 @@ def test_nothing_is_added_without_need(tmp_path: Path, *, judged: bool) -> None:
     )
     candidate = Candidate(
         deployment=nobody, cases=nobody, baseline=Baseline(source=changes.source),
-        changes=changes, pairs=(),
+        changes=changes, pairs=list,
     )  # fmt: skip
-    found = beside(judgement, guard, ran, candidate, tmp_path / "guard", silent)
+    trials = Here(work=tmp_path / "trials", progress=silent)
+    found = beside(judgement, guard, ran, candidate, trials, tmp_path / "guard", silent)
     assert (found == judgement) is not judged
     assert found.outcome is Outcome.PASS

@@ -19,11 +19,12 @@ from ci_parity.records.identity import (
     PairName,
 )
 from ci_parity.records.kept import KeptRun
-from ci_parity.records.latency import LatencyObservation
+from ci_parity.records.latency import LatencyObservation, LatencyRun
 from ci_parity.records.outcome import Outcome
 from ci_parity.stages.kept_runs import write_run
 from ci_parity.stages.rejudge import kept_for, unmet
 from tests.support.kept import KEY, floored, made
+from tests.support.timings import processes, run_of, side, timed
 
 EXPLICIT = policy({"tolerance": {"rtol": 1e-3}, "latency": {"measure": False}})
 ENFORCING = policy({"tolerance": {"rtol": 1e-3}, "latency": {"enforce": True}})
@@ -139,7 +140,7 @@ def test_the_version_before_counts_where_it_is_the_same(tmp_path: Path) -> None:
     """Another one is left out, and then latency is not measured."""
     run = made(tmp_path)
     other = replace(run.pairs[0].candidate, observation=1)
-    timing = LatencyObservation(case="c", sessions=())
+    timing = LatencyRun(cases=(LatencyObservation(case="c", sessions=()),))
     pair = replace(run.pairs[0], baseline=other, latency=timing)
     place = kept(tmp_path, replace(run, pairs=(pair,)))
     same = found(place)
@@ -152,6 +153,28 @@ def test_the_version_before_counts_where_it_is_the_same(tmp_path: Path) -> None:
     assert left_out.pairs[0].latency is not None
     assert "judged again" in left_out.pairs[0].latency.failure
     assert found(place, another, ENFORCING) is None
+
+
+def test_timed_sessions_are_kept_and_stand_for_a_run_that_they_settle(tmp_path: Path) -> None:
+    """Whole, with processes and conditions; a budget that needs more of them is measured anew."""
+    run = made(tmp_path)
+    timing = run_of(
+        timed(1.0, 1.001, 0.999, 1.0), timed(1.2, failure="it died", case="other"),
+        processes=processes(side(held_mib=[80.0] * 9), side(None)), pinned=(0, 1),
+        conditions=("virtual machine",),
+    )  # fmt: skip
+    other = replace(run.pairs[0].candidate, observation=1)
+    pair = replace(run.pairs[0], baseline=other, latency=timing)
+    place = kept(tmp_path, replace(run, pairs=(pair,)))
+    read = found(place, POLICY, ENFORCING)
+    assert read is not None
+    assert read.pairs[0].latency == timing
+    strict = policy(
+        {"tolerance": {"rtol": 1e-3}, "latency": {"enforce": True, "max_regression": "0.1%"}}
+    )
+    assert found(place, POLICY, strict) is None
+    shown = replace(strict, latency=replace(strict.latency, enforce=False))
+    assert found(place, POLICY, shown) is not None
 
 
 def test_nothing_to_compare_with_runs(tmp_path: Path) -> None:

@@ -11,11 +11,24 @@ def written(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def test_a_report_is_three_files(tmp_path: Path) -> None:
+def test_a_report_is_its_files(tmp_path: Path) -> None:
     """The path of the JSON comes back."""
     report = write_report(passed(), b"{}", tmp_path / "out", Origin())
-    assert written(tmp_path / "out") == {"verdict.json", "comment.md", "bundle.json"}
+    assert written(tmp_path / "out") == {
+        "verdict.json", "comment.md", "report.html", "bundle.json", "verdict.record.json",
+    }  # fmt: skip
     assert json.loads(report.read_bytes())["outcome"] == "pass"
+
+
+def test_the_page_knows_what_lies_beside_it(tmp_path: Path) -> None:
+    """The other files, the reproductions, and what was judged where."""
+    origin = Origin(commit="c0ffee" * 6, run_url="https://git.example/acme/models/actions/runs/7")
+    write_report(failed(), b"{}", tmp_path, origin)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for href in ("./verdict.json", "./comment.md", "./bundle.json", "./repro-1/README.md"):
+        assert f'href="{href}"' in page
+    assert f'href="{origin.run_url}"' in page
+    assert origin.commit in page
 
 
 def test_every_divergence_that_can_be_drawn_has_its_plot(tmp_path: Path) -> None:

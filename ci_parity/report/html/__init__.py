@@ -1,0 +1,6 @@
+"""The report as one self-contained page: a pure function of a verdict, like the other reports."""
+
+from ci_parity.report.html.files import Files
+from ci_parity.report.html.page import render
+
+__all__ = ["Files", "render"]

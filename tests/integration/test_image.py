@@ -1,0 +1,81 @@
+"""The image that a release publishes: what is in it, what it weighs, how it starts.
+
+Weighed without its base: the stand-in for the base, where no registry is reached, is larger than
+the published one.
+"""
+
+import re
+
+import docker
+import pytest
+from docker.models.images import Image
+
+from ci_parity import __version__
+from tests.integration.support.base_image import BASE_IMAGE
+from tests.integration.support.product_repo import ROOT
+
+pytest_plugins = ("tests.integration.support.fixtures",)
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.usefixtures("base_image")]
+
+PYTHON = "/opt/venv/bin/python"
+_BUDGET = re.compile(r"at most (\d+) MB on top of its base")
+
+
+@pytest.fixture(scope="module")
+def image(docker_client: docker.DockerClient) -> Image:
+    """Build the image from what .dockerignore lets in, as the release does."""
+    built, _ = docker_client.images.build(
+        path=str(ROOT), tag="ci-parity-tests/action", rm=True, forcerm=True
+    )
+    return built
+
+
+def test_image_keeps_to_the_budget_of_the_readme(
+    docker_client: docker.DockerClient, image: Image
+) -> None:
+    """What users pull beside Debian stays below what the README promises."""
+    budget = _BUDGET.search((ROOT / "README.md").read_text(encoding="utf-8"))
+    assert budget is not None
+    base = docker_client.images.get(BASE_IMAGE)
+    weight_mb = (image.attrs["Size"] - base.attrs["Size"]) / 1e6
+    assert weight_mb <= int(budget[1]), f"{weight_mb:.0f} MB"
+
+
+def test_image_holds_bytecode_and_nothing_that_only_builds_or_tests(
+    docker_client: docker.DockerClient, image: Image
+) -> None:
+    """Starting compiles nothing; neither pip nor packages' own tests are pulled by users."""
+    program = (
+        "import pathlib\n"
+        "root = pathlib.Path('/opt')\n"
+        "ours = [p for p in root.glob('ci-parity/ci_parity/**/*.py')]\n"
+        "cached = [p.parent / '__pycache__' / f'{p.stem}.cpython-*.pyc' for p in ours]\n"
+        "print(sum(not list(c.parent.glob(c.name)) for c in cached), len(ours) > 50)\n"
+        "print([str(p) for p in root.rglob('tests') if p.is_dir()])\n"
+        "print([str(p) for p in root.glob('venv/lib/*/site-packages/pip')])\n"
+    )
+    said = docker_client.containers.run(
+        image, ["-c", program], entrypoint=PYTHON, network_mode="none", remove=True
+    )
+    assert said.decode().splitlines() == ["0 True", "[]", "[]"]
+
+
+def test_image_brings_the_command(docker_client: docker.DockerClient, image: Image) -> None:
+    """The same image serves other CI systems by the command, from the folder it is started in."""
+    said = docker_client.containers.run(
+        image, ["-m", "ci_parity", "--version"], entrypoint=PYTHON, network_mode="none", remove=True
+    )
+    assert __version__ in said.decode()
+
+
+def test_entry_without_a_runner_says_what_is_missing(
+    docker_client: docker.DockerClient, image: Image
+) -> None:
+    """Started by hand, the action's entry ends with a config error and its remedy."""
+    container = docker_client.containers.create(image, network_mode="none")
+    try:
+        container.start()
+        assert container.wait()["StatusCode"] == 2
+        assert "`ci-parity check`" in container.logs().decode()
+    finally:
+        container.remove(force=True)

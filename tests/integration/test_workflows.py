@@ -1,0 +1,190 @@
+"""The workflows that users copy, each as it is, through act against the loopback GitHub.
+
+GitHub's artifact service is stood in for by folders; everything else of the steps is real: the
+action's container, the runtimes, the repository's remote, the release log on its branch.
+"""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ci_parity.records.release import EntryKind
+from ci_parity.release.store import open_log
+from tests.integration.support.act_runner import ActRun
+from tests.integration.support.product_repo import (
+    BASELINE_RUNTIME,
+    CANDIDATE_RUNTIME,
+    LOG_BRANCH,
+    PULL_REQUEST,
+    REPOSITORY,
+    ROOT,
+    Checkout,
+    make_checkout,
+)
+from tests.integration.support.workflow_runs import (
+    TEMPLATES,
+    Runner,
+    finished_event,
+    fork_event,
+    index_settings,
+)
+from tests.support.github_repository import Head
+from tests.support.github_server import GitHubServer
+
+pytest_plugins = ("tests.integration.support.fixtures",)
+pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.usefixtures("base_image")]
+
+RUN_HERE = {
+    "pull-request.yml", "pull-request-matrix.yml", "fork-comment.yml", "release-gate.yml",
+    "drift.yml", "macos-coreml.yml",
+}  # fmt: skip
+REPOSITORY_EVENT = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}}
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    """Serve an empty pull request."""
+    with GitHubServer(pulls=[(REPOSITORY, PULL_REQUEST)]) as server:
+        yield server
+
+
+def runner(checkout: Checkout, github: GitHubServer, folder: Path) -> Runner:
+    """Return what runs a workflow on a checkout."""
+    return Runner(checkout=checkout, github=github, artifacts=folder / "artifacts")
+
+
+def outcomes(done: ActRun, job: str) -> list[str]:
+    """Return how the steps of a job ended, checkouts and their ends left out."""
+    return [run.outcome for run in done.steps if job in run.job and run.stage == "Main"]
+
+
+def title(body: str) -> str:
+    """Return the first line of a comment that a reader sees."""
+    return body.splitlines()[1]
+
+
+def test_every_template_is_run_here() -> None:
+    """A workflow that nothing runs is not handed out."""
+    assert {path.name for path in TEMPLATES.iterdir()} == RUN_HERE
+
+
+def test_strangers_commit_waits_for_a_label_and_is_commented_on_by_another_run(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """Unlabelled, nothing of it runs and the job fails; labelled, it does, and another run tells.
+
+    The fork's own token may not comment; the second run has nothing but the first one's artifact.
+    """
+    checkout = make_checkout(tmp_path)
+    base = checkout.head
+    checkout.branch("change")
+    checkout.bump_runtime()
+    checkout.commit("bump onnxruntime")
+    here = runner(checkout, github, tmp_path)
+    key = (REPOSITORY, PULL_REQUEST)
+    github.heads[key] = Head(sha=checkout.head, ref="change", repository="stranger/models")
+
+    refused = here.run("pull-request.yml", "pull_request", fork_event(checkout, base))
+    assert refused.returncode == 1
+    assert "add the label run-parity" in refused.log
+    assert "PARITY" not in refused.log
+    assert here.names() == []
+
+    label = {"action": "labeled", "label": {"name": "run-parity"}}
+    event = fork_event(checkout, base, **label)
+    ran = here.run("pull-request.yml", "pull_request", event, token="fork-token", run_id=2)
+    assert ran.returncode == 0, ran.log
+    assert github.bodies() == []
+    assert [name.startswith("parity-report-") for name in here.names()] == [True]
+
+    ended = finished_event(checkout, "success", 2)
+    told = here.run("fork-comment.yml", "workflow_run", ended, run_id=3)
+    assert told.returncode == 0, told.log
+    (body,) = github.bodies()
+    assert "PARITY PASS" in title(body)
+    assert checkout.head[:12] in body
+
+
+def test_run_that_failed_is_never_told_as_a_pass(tmp_path: Path, github: GitHubServer) -> None:
+    """A report that says pass, of a run that GitHub says failed, is not believed."""
+    checkout = make_checkout(tmp_path)
+    base = checkout.head
+    checkout.branch("change")
+    checkout.bump_runtime()
+    checkout.commit("bump onnxruntime")
+    here = runner(checkout, github, tmp_path)
+    key = (REPOSITORY, PULL_REQUEST)
+    github.heads[key] = Head(sha=checkout.head, ref="change", repository="stranger/models")
+    event = fork_event(checkout, base, action="labeled", label={"name": "run-parity"})
+    here.run("pull-request.yml", "pull_request", event, token="fork-token", run_id=2)
+    here.run("fork-comment.yml", "workflow_run", finished_event(checkout, "failure", 2), run_id=3)
+    (body,) = github.bodies()
+    assert "PARITY PASS" not in body
+
+
+def test_release_is_published_after_a_pass_and_not_after_a_fail(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """The last job runs with the validated bundle's digest; after a planted fault it does not."""
+    checkout = make_checkout(tmp_path, log=True)
+    script = checkout.root / "publish.sh"
+    script.write_text('#!/bin/sh\necho "$BUNDLE_DIGEST" > "$CI_PARITY_TEST_RECORD/published"\n')
+    script.chmod(0o755)
+    checkout.commit("a way to publish")
+    here = runner(checkout, github, tmp_path)
+    tag = REPOSITORY_EVENT | {"ref": "refs/tags/v1.0.0", "before": "0" * 40}
+    good = here.run("release-gate.yml", "push", tag | {"after": checkout.head})
+    assert good.returncode == 0, good.log
+    digest = good.step("parity").outputs["bundle_digest"]
+    assert good.recorded["published"].decode().strip() == digest
+    log = open_log(f"branch:{LOG_BRANCH}", checkout.root)
+    assert [line.entry.kind for line in log.read()] == [EntryKind.VALIDATED]
+
+    checkout.plant_fault()
+    checkout.commit("retrain")
+    bad = here.run("release-gate.yml", "push", tag | {"after": checkout.head}, run_id=2)
+    assert bad.returncode == 1
+    assert "published" not in bad.recorded
+    kinds = [line.entry.kind for line in log.read()]
+    assert kinds == [EntryKind.VALIDATED, EntryKind.BLOCKED]
+
+
+def test_schedule_looks_at_every_machine(tmp_path: Path, github: GitHubServer) -> None:
+    """Each host has a job of its own and its line in the log."""
+    checkout = make_checkout(tmp_path, log=True)
+    here = runner(checkout, github, tmp_path)
+    done = here.run("drift.yml", "schedule", REPOSITORY_EVENT)
+    assert done.returncode == 0, done.log
+    verdicts = [step.outputs.get("verdict") for step in done.steps if "verdict" in step.outputs]
+    assert verdicts == ["pass", "pass"]
+    kinds = {line.entry.kind for line in open_log(f"branch:{LOG_BRANCH}", checkout.root).read()}
+    assert kinds == {EntryKind.VALIDATED}
+
+
+def test_command_does_the_same_where_there_is_no_docker(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """The wheel is installed by its name and judges the change; the summary has the comment."""
+    wheels = tmp_path / "wheels"
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)],
+        check=True, cwd=ROOT, capture_output=True,
+    )  # fmt: skip
+    checkout = make_checkout(tmp_path)
+    config = checkout.root / "ci-parity.yml"
+    config.rename(checkout.root / "ci-parity-macos.yml")
+    base = checkout.commit("a config for macOS")
+    checkout.branch("change")
+    checkout.edit("ci-parity-macos.yml", BASELINE_RUNTIME, CANDIDATE_RUNTIME)
+    checkout.commit("bump onnxruntime")
+    here = runner(checkout, github, tmp_path)
+    links = " ".join(filter(None, (str(wheels), index_settings().get("PIP_FIND_LINKS"))))
+    settings = index_settings() | {"PIP_FIND_LINKS": links, "RUNNER_TEMP": str(tmp_path / "temp")}
+    event = checkout.pull_request_event(base)
+    done = here.run("macos-coreml.yml", "pull_request", event, env=settings)
+    assert done.returncode == 0, done.log
+    assert "PARITY PASS" in done.summary
+    assert f"| `{BASELINE_RUNTIME}` | `{CANDIDATE_RUNTIME}` |" in done.summary
