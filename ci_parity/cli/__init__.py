@@ -29,7 +29,7 @@ _COMMANDS = {
     "log": "ci_parity.cli.log",
     "plan": "ci_parity.cli.plan",
     "publish": "ci_parity.cli.publish",
-    "run": "ci_parity.cli.run",
+    "run": "ci_parity.cli.leg",
     "runner": "ci_parity.cli.runner",
 }
 _INTERRUPTED = 130

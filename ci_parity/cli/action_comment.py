@@ -58,7 +58,7 @@ def _message(artifacts: Path, run: FinishedRun, context: GitHubContext) -> Messa
     """Return what the run has to say, or why nothing of it can be believed."""
     occasion = Occasion(commit=run.head_sha, run_url=context.run_url)
     try:
-        return deliver.of_verdict(_verdict(artifacts, run), occasion, always=True)
+        return deliver.of_verdict(_verdict(artifacts, run), occasion)
     except CiParityError as error:
         return deliver.of_error(error, occasion)
 

@@ -22,7 +22,7 @@ _NEXT_STEP = f"""\
 put the model in the ONNX test layout, or write a config:
       models/mymodel/model.onnx
       models/mymodel/test_data_set_0/input_0.pb, output_0.pb
-    ci-parity init path/to/model.onnx     writes a commented {CONFIG_NAME}
+    ci-parity init     writes {CONFIG_NAME}, a workflow and first fixtures for what it finds
     ci-parity fixtures import --model path/to/model.onnx --out fixtures/mymodel inputs.npz"""
 
 

@@ -94,6 +94,10 @@ def after_the_findings(verdict: Verdict) -> Iterator[str]:
         shown = [_beside(one) for one in timing.measures if one.baseline is not None]
         if shown:
             yield "    " + visible(f"beside it: {', '.join(shown)}", 400)
+    for finding in verdict.findings:
+        if finding.id == "latency.p50" and finding.advisory and finding.measured is None:
+            where = f" of {finding.subject}" if str(finding.subject) else ""
+            yield "  " + visible(f"{finding.evidence}{where}", 400)
     yield from _placements(verdict)
     for command in verdict.reproduce:
         if command:

@@ -8,6 +8,7 @@ which also knows drivers and installed files, it is not taken.
 """
 
 import mmap
+import re
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from ci_parity.records.verdict import Verdict
 # How a tensor says that its data lies in another file: the key of an external-data entry. A graph
 # without these bytes has no external data.
 _EXTERNAL = b"\x0a\x08location"
+# Locks, and the file beside them that says which of their packages somebody asks for.
+_MANIFESTS = {"uv.lock": "pyproject.toml", "poetry.lock": "pyproject.toml"}
+_OPTION = re.compile(r"(?:^|\s)-(?!-hash=)", re.MULTILINE)
 
 
 def unchanged_by_git(root: Path, config: str, base: str) -> tuple[Verdict, bytes] | None:
@@ -46,10 +50,9 @@ def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | N
     # Requirements include other files, and a script imports some.
     plain = not any("converter" in v for v in variants.values())
     plain = plain and all(isinstance(v.get("optimization", ""), str) for v in variants.values())
-    # A command is a program and files that the config names, an image lies outside of git; git
-    # knows nothing of what is on PATH either.
-    runtimes = [target.get("runtime", "") for target in value.get("targets", {}).values()]
-    plain = plain and all(isinstance(r, str) and is_installed(r) for r in runtimes)
+    targets = value.get("targets", {}).values()
+    pinned_by = [_pinned_by(root, target.get("runtime", "")) for target in targets]
+    plain = plain and None not in pinned_by
     # Decisions rest on files the config names deeper down, and on what a judge imports.
     policy = value.get("policy", {})
     # An entry of the ledger ends on a day, which git does not know either.
@@ -58,16 +61,34 @@ def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | N
         return None
     models = [root / variant["path"] for variant in variants.values()]
     recipes = [root / v["optimization"] for v in variants.values() if "optimization" in v]
+    pins = [path for paths in pinned_by for path in paths or ()]
     fixtures = root / value["fixtures"]
     repository = Repository(folder=root)
     commit = repository.resolve(base) if base else repository.merge_base()
-    if not commit or not _plain_paths(root, [*models, *recipes, fixtures, config]):
+    if not commit or not _plain_paths(root, [*models, *recipes, *pins, fixtures, config]):
         return None
     if not all(_whole(model) for model in models):
         return None
-    if not repository.same_since(commit, [config, *models, *recipes, fixtures]):
+    if not repository.same_since(commit, [config, *models, *recipes, *pins, fixtures]):
         return None
     return _verdict(value.get("deployment", "model"), root, models, commit)
+
+
+def _pinned_by(root: Path, runtime: object) -> list[Path] | None:
+    """Return the files that say which version a runtime is; None where git does not know it.
+
+    A command is a program and files that the config names, an image lies outside of git; git knows
+    nothing of what is on PATH either. Requirements with options may include other files.
+    """
+    if isinstance(runtime, str):
+        return [] if is_installed(runtime) else None
+    if not isinstance(runtime, dict) or "requires" not in runtime:
+        return None
+    path = root / runtime["requires"]
+    if path.name in _MANIFESTS:
+        return [path, path.with_name(_MANIFESTS[path.name])]
+    plain = path.suffix == ".txt" and not _OPTION.search(path.read_text(encoding="utf-8"))
+    return [path] if plain else None
 
 
 def _plain_paths(root: Path, paths: list[Path]) -> bool:

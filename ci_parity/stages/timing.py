@@ -65,6 +65,7 @@ def time_pair(
         InfrastructureError: a process cannot be started.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    seen = conditions_here()
     chosen = [TimedCase(inputs=case) for case in representatives(inputs.cases, ran, policy.cases)]
     cases = [*chosen, *batches(chosen[:1], policy.batch_sizes, Path(inputs.folder))]
     jobs = equal_threads((sides.baseline, sides.candidate), len(policy.pin))
@@ -79,9 +80,7 @@ def time_pair(
             clock=Clock(now=time.perf_counter, sleep=time.sleep),
         )
         run = measure(bench, cases, plan, looking(policy, cells), step)
-    return replace(
-        run, conditions=conditions_here(), calibration=known_calibration(cache, policy.pin)
-    )
+    return replace(run, conditions=seen, calibration=known_calibration(cache, policy.pin))
 
 
 def looking(policy: LatencyPolicy, cells: int) -> Look:

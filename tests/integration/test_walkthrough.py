@@ -47,9 +47,13 @@ branch `main`.
 
 @dataclass(slots=True, kw_only=True)
 class Transcript:
-    """A shell whose commands, outputs and durations are kept as Markdown."""
+    """A shell whose commands, outputs and durations are kept as Markdown.
+
+    `remote` is the folder that stands for GitHub's repository.
+    """
 
     shell: Shell
+    remote: str
     text: str = HEAD
     total_s: float = 0.0
     rows: list[str] = field(default_factory=list)
@@ -63,7 +67,8 @@ class Transcript:
             lines += [f"$ {command}", *output.rstrip().splitlines()]
             printed += output
         self.step(title, start)
-        body = "\n".join(line for line in lines if line)
+        body = "\n".join(line for line in lines if line and not line.startswith(" create mode"))
+        body = body.replace(self.remote, f"https://github.com/{REPOSITORY}.git")
         self.text += f"\n<!-- not run here: a transcript -->\n```console\n{body}\n```\n"
         return printed
 
@@ -112,7 +117,8 @@ def test_from_one_model_to_a_green_comment(tmp_path: Path, github: GitHubServer)
     home.mkdir()
     cache.mkdir(exist_ok=True)
     typed = Transcript(
-        shell=Shell(folder=checkout.root, home=home, cache=cache_dir() / "docs-environments")
+        shell=Shell(folder=checkout.root, home=home, cache=cache_dir() / "docs-environments"),
+        remote=str(checkout.remote),
     )
     said = typed.type("Let it look", "ci-parity init")
     typed.type("Look yourself", "ci-parity check")

@@ -13,7 +13,7 @@ what was stored, `benchmarks/latency_rule.py` asks it of simulated sessions.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from ci_parity.compare.latency.student import quantile
@@ -108,21 +108,14 @@ def decide(values: Sequence[float], limits: Limits, *, ended: bool = False) -> D
         decision = _at(look, values[: look.sessions], limits)
         outcome = _outcome(decision, limits)
         if outcome is not None:
-            return _with(decision, outcome)
-    return _with(decision, Outcome.INCONCLUSIVE)
+            return replace(decision, outcome=outcome)
+    return replace(decision, outcome=Outcome.INCONCLUSIVE)
 
 
 def _outcome(decision: Decision, limits: Limits) -> Outcome | None:
     if decision.low > 1 + limits.margin:
         return Outcome.FAIL
     return Outcome.PASS if decision.high < 1 + limits.budget else None
-
-
-def _with(decision: Decision, outcome: Outcome) -> Decision:
-    return Decision(
-        outcome=outcome, sessions=decision.sessions, ratio=decision.ratio, low=decision.low,
-        high=decision.high, sd=decision.sd, mde=decision.mde,
-    )  # fmt: skip
 
 
 def _at(look: Look, values: Sequence[float], limits: Limits) -> Decision:

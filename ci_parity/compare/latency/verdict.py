@@ -133,13 +133,17 @@ def _judged(
         enforced=policy.enforce, margin=policy.margin, mde=decision.mde, session_sd=decision.sd,
         session_ratios=tuple(math.exp(v) for v in values_of(case)),
         voided_pairs=sum(bool(pair.void) for s in case.sessions for pair in s.pairs),
-        reason=reason if outcome is Outcome.INCONCLUSIVE else "",
+        reason=_with(reason, run.conditions) if outcome is Outcome.INCONCLUSIVE else "",
         measures=beside + (measures.of_processes(run.processes) if first else ()),
     )  # fmt: skip
     evidence = _evidence(comparison)
     return comparison, _finding(
         subject, outcome, evidence, policy, comparison.reason, comparison.ratio - 1
     )
+
+
+def _with(reason: str, conditions: Sequence[str]) -> str:
+    return f"{reason} (seen here: {', '.join(conditions)})" if conditions else reason
 
 
 def differing(run: LatencyRun) -> str:

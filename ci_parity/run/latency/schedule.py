@@ -8,7 +8,7 @@ session, one after the other. It ends as soon as every case is settled, or its t
 import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Protocol
 
@@ -30,10 +30,12 @@ from ci_parity.run.protocol import WorkerError
 BLOCK_MIN_MS = 25.0
 KEPT_SAMPLES = 64
 _WARM_UP_MS = 100.0
+_WARM_UP_ITERATIONS = 2
 _WARM_UP_BLOCKS = 12
 _STEADY_BLOCKS = 3
 _STEADY = 0.10
 _COOL_S, _LONGEST_COOL_S = 0.25, 1.0
+_LEAST_SESSIONS, _FEWEST_PAIRS, _FEWEST_ITERATIONS = 4, 10, 2
 # A process that took so much more since it was warm is ended before the machine is in need.
 _MOST_GROWTH_BYTES = 1 << 30
 
@@ -72,6 +74,32 @@ class Plan:
     pairs: int
     seconds: float
     pinned: tuple[int, ...] = ()
+
+    def sized(self, inference_s: float, cases: int) -> "Amount":
+        """Return how much of a case fits, so that four sessions of all cases do.
+
+        A slow model gets fewer pairs, down to ten, then fewer inferences a block, down to two.
+
+        Args:
+            inference_s: how long one inference takes.
+            cases: how many there are to time in a session.
+        """
+        for_case_s = self.seconds / _LEAST_SESSIONS / cases
+        block_s = max(BLOCK_ITERATIONS * inference_s, BLOCK_MIN_MS / 1000)
+        pairs = max(int(for_case_s / (2 * block_s)), min(_FEWEST_PAIRS, self.pairs))
+        fitting = int(for_case_s / (2 * pairs * max(inference_s, 1e-9)))
+        return Amount(
+            pairs=min(self.pairs, pairs),
+            iterations=max(_FEWEST_ITERATIONS, min(BLOCK_ITERATIONS, fitting)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Amount:
+    """How much of a case is timed in one session: pairs, and inferences of each block at least."""
+
+    pairs: int
+    iterations: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,10 +222,10 @@ def _session(bench: Bench, plan: Plan, taken: _Taken, order: random.Random) -> N
             side.load_ms = side.process.load()
             if 0 in taken.open:
                 side.first_ms = side.block(taken.cases[0].inputs, 0.0, 1)[0] / 1e6
+        took: dict[int, float] = {}
         for index in tuple(taken.open):
             try:
-                for side in sides:
-                    _warm_up(side, taken.cases[index].inputs)
+                took[index] = max(_warm_up(side, taken.cases[index].inputs) for side in sides)
             except WorkerError as error:
                 # A batch that the model does not take; a stored case has run before.
                 if not error.alive or not taken.cases[index].rows:
@@ -206,26 +234,31 @@ def _session(bench: Bench, plan: Plan, taken: _Taken, order: random.Random) -> N
         watch = bench.watch((baseline, candidate))
         try:
             for index in taken.open:
-                case = taken.cases[index].inputs
-                pairs = _pairs(sides, case, plan.pairs, order, watch, bench.clock)
+                case, amount = taken.cases[index].inputs, plan.sized(took[index], len(taken.open))
+                pairs = _pairs(sides, case, amount, order, watch, bench.clock)
                 taken.sessions[index].append(LatencySession(pairs=pairs))
         finally:
             facts = [side.facts() for side in sides]
             taken.processes.append(ProcessPair(baseline=facts[0], candidate=facts[1]))
 
 
-def _warm_up(side: _Side, case: CaseInputs) -> None:
-    """Run at least 0.3 s and until three block medians agree within 10 %, at most 12 blocks."""
+def _warm_up(side: _Side, case: CaseInputs) -> float:
+    """Run at least 0.3 s and until three block medians agree within 10 %, at most 12 blocks.
+
+    Returns:
+        The seconds of one inference.
+    """
     medians: list[float] = []
     for _ in range(_WARM_UP_BLOCKS):
-        medians.append(median(side.block(case, _WARM_UP_MS, BLOCK_ITERATIONS)))
+        medians.append(median(side.block(case, _WARM_UP_MS, _WARM_UP_ITERATIONS)))
         last = medians[-_STEADY_BLOCKS:]
         if len(last) == _STEADY_BLOCKS and max(last) <= (1 + _STEADY) * min(last):
-            return
+            break
+    return medians[-1] / 1e9
 
 
 def _pairs(
-    sides: Sequence[_Side], case: CaseInputs, count: int, order: random.Random, watch: Watch,
+    sides: Sequence[_Side], case: CaseInputs, amount: Amount, order: random.Random, watch: Watch,
     clock: Clock,
 ) -> tuple[BlockPair, ...]:  # fmt: skip
     """Take so many pairs that count; void ones are kept as such and taken again.
@@ -233,42 +266,35 @@ def _pairs(
     After a void pair the machine is left alone for a moment; more void pairs than a quarter of
     those that count are the end.
     """
-    first_sides = [index % 2 for index in range(count)]
+    first_sides = [index % 2 for index in range(amount.pairs)]
     order.shuffle(first_sides)
     pairs: list[BlockPair] = []
     void = 0
     while first_sides:
         watch.begin()
-        pair = _pair(sides, case, first_sides[-1])
+        pair = _pair(sides, case, first_sides[-1], amount.iterations)
         disturbance = watch.disturbance()
         if not disturbance:
             first_sides.pop()
             pairs.append(pair)
             continue
         void += 1
-        pairs.append(_voided(pair, disturbance))
-        if void > max(count // 4, 2):
+        pairs.append(replace(pair, void=disturbance))
+        if void > max(amount.pairs // 4, 2):
             raise _Ended(f"the machine was disturbed again and again: {disturbance}")
         clock.sleep(min(_COOL_S * 2 ** (void - 1), _LONGEST_COOL_S))
     return tuple(pairs)
 
 
-def _pair(sides: Sequence[_Side], case: CaseInputs, first: int) -> BlockPair:
+def _pair(sides: Sequence[_Side], case: CaseInputs, first: int, iterations: int) -> BlockPair:
     blocks: list[tuple[int, ...]] = [(), ()]
     for index in (first, 1 - first):
-        blocks[index] = sides[index].block(case, BLOCK_MIN_MS, BLOCK_ITERATIONS)
+        blocks[index] = sides[index].block(case, BLOCK_MIN_MS, iterations)
     for side in sides:
         side.note_memory()
     return BlockPair(
         baseline_ns=thinned(blocks[0]), candidate_ns=thinned(blocks[1]),
         baseline_runs=len(blocks[0]), candidate_runs=len(blocks[1]),
-    )  # fmt: skip
-
-
-def _voided(pair: BlockPair, why: str) -> BlockPair:
-    return BlockPair(
-        baseline_ns=pair.baseline_ns, candidate_ns=pair.candidate_ns,
-        baseline_runs=pair.baseline_runs, candidate_runs=pair.candidate_runs, void=why,
     )  # fmt: skip
 
 

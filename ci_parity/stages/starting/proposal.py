@@ -225,9 +225,7 @@ def _propose_workflow(
 ) -> None:  # fmt: skip
     path = around.workflow
     if path is None:
-        draft.guessed.append(
-            "no workflow: GitLab has another format; docs/reports.md has the job"
-        )
+        draft.guessed.append("no workflow: GitLab has another format; docs/reports.md has the job")
         return
     usual = len(configs) == 1 and configs[0] == CONFIG_NAME
     text = starter_workflow(

@@ -3,12 +3,12 @@ from dataclasses import replace
 
 import pytest
 
-from ci_parity.records.finding import SideBySide
+from ci_parity.records.finding import SideBySide, Subject
 from ci_parity.records.outcome import Outcome
 from ci_parity.report.text import render, render_changes
 from tests.unit.report.golden_files import assert_golden
 from tests.unit.report.hostile import PAYLOADS, poisoned
-from tests.unit.report.samples import SAMPLES, diff, divergence, failed, finding, passed
+from tests.unit.report.samples import SAMPLES, diff, divergence, failed, finding, latency, passed
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -78,3 +78,15 @@ def test_what_was_measured_beside_a_timing_is_shown() -> None:
     )
     text = render(passed(latency=(latency(measures=beside),)))
     assert "    beside it: p95 2.5 to 2.75 ms, peak memory 54.5 to 60 MiB\n" in text
+
+
+def test_a_latency_that_was_asked_for_and_not_measured_is_said() -> None:
+    """It is no warning of every run, and it is not passed over."""
+    untimed = finding(
+        "latency.p50", outcome=Outcome.INCONCLUSIVE, advisory=True, measured=None,
+        subject=Subject(target="cpu", case="typical"),
+        evidence="latency not measured: the machine was disturbed again and again",
+    )  # fmt: skip
+    text = render(passed(findings=(untimed,), latency=()))
+    assert "  latency not measured: the machine was disturbed again and again of cpu" in text
+    assert "warn" not in text

@@ -41,6 +41,12 @@ def test_an_unrelated_change_takes_it(repository: UserRepository) -> None:
     assert taken(repository)
 
 
+def test_a_file_that_pins_the_runtime_is_one_git_knows(repository: UserRepository) -> None:
+    """Whatever bumps it is a change of it, and it includes no other file."""
+    pin(repository)
+    assert taken(repository)
+
+
 def test_it_says_what_the_full_path_says(repository: UserRepository) -> None:
     """Outcome, summary and bundle manifest are those of the full path."""
     found = unchanged_by_git(repository.root, "", "")
@@ -169,6 +175,37 @@ def external(repository: UserRepository) -> None:
     repository.git("branch", "--force", "main", "HEAD")
 
 
+def pin(repository: UserRepository, text: str = "onnxruntime==1.32.0 --hash=sha256:0\n") -> None:
+    """Let a requirements file pin the runtime, at the base too."""
+    repository.replace(
+        "ci-parity.yml", 'runtime: "current"', "runtime: {requires: requirements.txt}"
+    )
+    repository.write("requirements.txt", text)
+    repository.commit("pin")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
+def bumped_pin(repository: UserRepository) -> None:
+    """Bump the version in the requirements file alone."""
+    pin(repository)
+    repository.replace("requirements.txt", "1.32.0", "1.31.1")
+    repository.commit("bump")
+
+
+def including_pin(repository: UserRepository) -> None:
+    """Take the version from a file that the requirements include."""
+    repository.write("more.txt", "onnxruntime==1.32.0\n")
+    pin(repository, "-r more.txt\n")
+
+
+def lock_without_manifest(repository: UserRepository) -> None:
+    """Name a lock that has no pyproject.toml beside it."""
+    repository.replace("ci-parity.yml", 'runtime: "current"', "runtime: {requires: uv.lock}")
+    repository.write("uv.lock", "version = 1\n")
+    repository.commit("lock")
+    repository.git("branch", "--force", "main", "HEAD")
+
+
 def nonsense(repository: UserRepository) -> None:
     """Commit a config that is no config, at the base too."""
     repository.write("ci-parity.yml", "variants: [1, 2]\nfixtures: 3\n")
@@ -188,6 +225,7 @@ def escape(repository: UserRepository) -> None:
     [
         weight, staged, committed, fixture, new_case, ignored_model, config, log, converter,
         command, command_text, image, optimizer, submodule, link, external, nonsense, escape,
+        bumped_pin, including_pin, lock_without_manifest,
     ],
 )  # fmt: skip
 def test_whatever_is_not_certain_leaves_it_to_the_full_path(

@@ -80,6 +80,14 @@ def test_an_open_question_says_what_would_have_shown() -> None:
     assert "ci-parity calibrate" in finding.remedy
 
 
+def test_how_the_machine_was_stands_with_an_open_question() -> None:
+    """What was seen of it before timing; a settled question needs no excuse."""
+    seen = ("virtual machine", "load average 3.0 on 2 CPUs")
+    timing, _ = judged(timed(1.0, 1.3, 1.0, 1.3), conditions=seen)
+    assert timing.reason.endswith("(seen here: virtual machine, load average 3.0 on 2 CPUs)")
+    assert judged(timed(*QUIET), conditions=seen)[0].reason == ""
+
+
 @pytest.mark.parametrize(
     ("ratios", "failure", "said"),
     [

@@ -265,3 +265,30 @@ def test_a_block_says_how_many_inferences_it_was() -> None:
     pair = laboratory.measure("typical", sessions=1).cases[0].sessions[0].pairs[0]
     assert (pair.baseline_runs, len(pair.baseline_ns)) == (250, 64)
     assert (pair.candidate_runs, len(pair.candidate_ns)) == (8, 8)
+
+
+@pytest.mark.parametrize(
+    ("inference_ms", "cases", "pairs", "iterations"),
+    [(0.1, 2, 40, 8), (20, 1, 40, 8), (20, 2, 40, 8), (100, 1, 37, 8), (200, 2, 10, 7),
+     (1000, 1, 10, 3), (10_000, 1, 10, 2)],
+)  # fmt: skip
+def test_a_slow_model_is_timed_less(
+    inference_ms: float, cases: int, pairs: int, iterations: int
+) -> None:
+    """Four sessions fit the time: fewer pairs, down to ten, then fewer inferences, down to two."""
+    plan = Plan(sessions=16, pairs=40, seconds=240)
+    amount = plan.sized(inference_ms / 1000, cases)
+    assert (amount.pairs, amount.iterations) == (pairs, iterations)
+
+
+def test_few_pairs_stay_few() -> None:
+    """Who asks for four gets four."""
+    assert Plan(sessions=2, pairs=4, seconds=240).sized(10, 1).pairs == 4
+
+
+def test_a_slow_model_is_warmed_by_few_inferences() -> None:
+    """Two a block."""
+    laboratory = Laboratory(baseline={"ms": 1000.0}, candidate={"ms": 1000.0})
+    begun = laboratory.clock.now
+    laboratory.measure("typical", sessions=1, pairs=2, seconds=60)
+    assert laboratory.clock.now - begun <= 2 * (1 + 3 * 2) + 2 * 2 * 8

@@ -1,0 +1,100 @@
+"""The log at one size: a checkpoint (https://c2sp.org/tlog-checkpoint), signed or not.
+
+Three lines, origin, size and RFC 6962 root, in a signed note. Who holds one can tell later that the
+log still begins as it did then. One without signatures is no checkpoint of that format; it is kept
+where nobody but its keeper writes.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ci_parity.base.errors import EvidenceError
+from ci_parity.release.chain import origin_of
+from ci_parity.release.merkle import HASH_BYTES, Tree
+from ci_parity.release.note import Note, SigningKey, read_note, signed, write_note
+
+_SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
+_REMEDY = "fetch it again from where it is published"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a log held: its origin, how many lines, and the root of the tree over them."""
+
+    origin: str
+    size: int
+    root: bytes
+
+
+def tree_of(data: bytes) -> Tree:
+    """Return the tree over the lines of a log that was verified; linear in its size."""
+    return Tree(_lines(data))
+
+
+def checkpoint_of(data: bytes, tree: Tree) -> Checkpoint:
+    """Return the checkpoint of a verified log that is not empty."""
+    return Checkpoint(origin=origin_of(data), size=len(tree), root=tree.root())
+
+
+def text_of(checkpoint: Checkpoint) -> str:
+    """Return the text that is signed."""
+    root = base64.b64encode(checkpoint.root).decode()
+    return f"{checkpoint.origin}\n{checkpoint.size}\n{root}\n"
+
+
+def sealed(checkpoint: Checkpoint, key: SigningKey | None) -> bytes:
+    """Return a checkpoint as bytes, signed where there is a key."""
+    text = text_of(checkpoint)
+    note = signed(text, key_name(checkpoint.origin), key) if key else Note(text=text)
+    return write_note(note)
+
+
+def key_name(origin: str) -> str:
+    """Return the name under which a log signs: its origin, blanks and plus signs spelt as in URLs.
+
+    The format allows neither in a name.
+    """
+    return "".join(quote(c, safe="") if c.isspace() or c == "+" else c for c in origin)
+
+
+def read_checkpoint(data: bytes, *, where: str) -> tuple[Checkpoint, Note]:
+    """Read a checkpoint and the note it came in, whose signatures nobody has checked.
+
+    Raises:
+        EvidenceError: when it is malformed.
+    """
+    note = read_note(data, where=where)
+    return _from_text(note.text, where), note
+
+
+def _from_text(text: str, where: str) -> Checkpoint:
+    lines = text[:-1].split("\n")
+    if len(lines) < 3 or not all(lines):
+        raise EvidenceError(
+            "a checkpoint has an origin, a size and a root, each on a line of its own",
+            where=where,
+            remedy=_REMEDY,
+        )
+    origin, size, root = lines[:3]
+    try:
+        digest = base64.b64decode(root, validate=True)
+    except binascii.Error:
+        digest = b""
+    if not _SIZE.fullmatch(size) or len(digest) != HASH_BYTES:
+        raise EvidenceError(
+            f"the checkpoint's size or root is malformed: {ascii(size[:20])}, {ascii(root[:60])}",
+            where=where,
+            remedy=_REMEDY,
+        )
+    return Checkpoint(origin=origin, size=int(size), root=digest)
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    start = 0
+    while (end := data.find(b"\n", start)) >= 0:
+        yield data[start:end]
+        start = end + 1
