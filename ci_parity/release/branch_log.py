@@ -13,10 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ci_parity.base.errors import ConfigError, InfrastructureError, PublishError
-from ci_parity.base.git import Remote
+from ci_parity.base.git import Remote, redacted
 from ci_parity.records.release import LogEntry, LogLine
-from ci_parity.release.chain import place, verify
+from ci_parity.release.chain import Guard, place, verify
+from ci_parity.release.checkpoint import CHECKPOINT_SUFFIX, Snapshot, next_checkpoint
 from ci_parity.release.git_remote import RemoteBranch, find_remote, open_branch
+from ci_parity.release.note import SigningKey
 
 _TRIES = 20
 # A push refused while the branch stands still has lost no race: it will not be let in.
@@ -35,6 +37,7 @@ class BranchLog:
         remote: the remote's name.
         path: the file's name at the branch's root.
         origin: the log it must be; without one, a new log takes the remote's host and path.
+        key: what signs the log's checkpoint at each append; without one it stays as it is.
         sleep: how to wait between two tries, in seconds.
     """
 
@@ -46,6 +49,7 @@ class BranchLog:
         remote: str = "origin",
         path: str = "release-log.jsonl",
         origin: str | None = None,
+        key: SigningKey | None = None,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         if "/" in path:
@@ -56,7 +60,9 @@ class BranchLog:
         self._branch = branch
         self._remote = remote
         self._path = path
+        self._checkpoint = Path(path).stem + CHECKPOINT_SUFFIX
         self._origin = origin
+        self._key = key
         self._sleep = sleep
         self.label = f"branch {branch} of {remote}"
 
@@ -71,6 +77,16 @@ class BranchLog:
         with open_branch(self._find(push=False), self._branch) as branch:
             return self._read(branch, branch.fetch())
 
+    def snapshot(self) -> Snapshot:
+        """Return the log and its checkpoint as one commit holds them; raises as `stored`."""
+        with open_branch(self._find(push=False), self._branch) as branch:
+            tip = branch.fetch()
+            return Snapshot(data=self._read(branch, tip), checkpoint=self._sealed(branch, tip))
+
+    def home(self) -> str:
+        """Return what no other log is called: the remote's address, the branch and the file."""
+        return f"{redacted(self._find(push=False).url)} {self._branch} {self._path}"
+
     def read(self) -> tuple[LogLine, ...]:
         """Return all lines, verified; none only when the remote says that there is no branch.
 
@@ -81,8 +97,10 @@ class BranchLog:
         data = self.stored()
         return () if data is None else verify(data, origin=self._origin, where=self.label)
 
-    def append(self, entry: LogEntry) -> LogLine:
+    def append(self, entry: LogEntry, guard: Guard = lambda _: None) -> LogLine:
         """Add `entry` on the remote and return its line, or the line it has already.
+
+        `guard` sees the lines that it would follow, at each try, and raises where it may not stand.
 
         Raises:
             ConfigError: when there is no repository or no such remote.
@@ -93,7 +111,7 @@ class BranchLog:
         try:
             remote = self._find(push=True)
             with open_branch(remote, self._branch) as branch:
-                return self._append(branch, remote, entry)
+                return self._append(branch, remote, entry, guard)
         except InfrastructureError as error:
             raise PublishError(
                 f"cannot record {entry.kind.value} in the release log: {error.what}",
@@ -102,12 +120,16 @@ class BranchLog:
                 "is found by its key, never written twice",
             ) from error
 
-    def _append(self, branch: RemoteBranch, remote: Remote, entry: LogEntry) -> LogLine:
+    def _append(
+        self, branch: RemoteBranch, remote: Remote, entry: LogEntry, guard: Guard
+    ) -> LogLine:
         refusals, last, answer = 0, "", ""
         for attempt in range(_TRIES + 1):
             tip = branch.fetch()
             data = self._read(branch, tip)
-            placement = place(data, entry, origin=self._origin, new=remote.name, where=self.label)
+            placement = place(
+                data, entry, origin=self._origin, new=remote.name, where=self.label, guard=guard
+            )
             if not placement.addition:
                 return placement.line
             refusals = refusals + 1 if attempt and (tip or "") == last else 0
@@ -127,14 +149,22 @@ class BranchLog:
         )
 
     def _commit(self, branch: RemoteBranch, tip: str | None, data: bytes, entry: LogEntry) -> str:
+        files = {self._path: data}
+        previous = self._sealed(branch, tip)
+        sealed = next_checkpoint(data, previous, self._key, where=self.label)
+        if sealed is not None:
+            files[self._checkpoint] = sealed
         return branch.commit(
-            tip, self._path, data,
+            tip, files,
             message=f"{entry.kind.value} sha256:{entry.bundle}\n",
             date=f"{entry.finished_at[:19]}Z",
         )  # fmt: skip
 
     def _find(self, *, push: bool) -> Remote:
         return find_remote(self._repository, self._remote, push=push)
+
+    def _sealed(self, branch: RemoteBranch, tip: str | None) -> bytes | None:
+        return None if tip is None else branch.find(tip, self._checkpoint)
 
     def _read(self, branch: RemoteBranch, tip: str | None) -> bytes | None:
         return None if tip is None else branch.read(tip, self._path)

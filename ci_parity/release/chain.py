@@ -10,13 +10,17 @@ well-formed, and a log rewritten from its first line.
 """
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.release import LogEntry, LogLine
 from ci_parity.release.line import FIRST_PREV, RESTORE, decode_line, encode_line
 
-__all__ = ["Placement", "decode_line", "encode_line", "origin_of", "place", "verify"]
+__all__ = ["Guard", "Placement", "decode_line", "encode_line", "origin_of", "place", "verify"]
+
+Guard: TypeAlias = Callable[[Sequence[LogLine]], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,13 +77,20 @@ def origin_of(data: bytes) -> str:
 
 
 def place(
-    data: bytes | None, entry: LogEntry, *, origin: str | None, new: str, where: str
+    data: bytes | None,
+    entry: LogEntry,
+    *,
+    origin: str | None,
+    new: str,
+    where: str,
+    guard: Guard = lambda _: None,
 ) -> Placement:
     """Find the place of `entry` in a log, after verifying all of it.
 
     `data` is the log's bytes, `None` when it does not exist; `new` is the origin of a log begun
     here without an `origin`. A rerun of one act may end at another time under another address and
-    is still that act; anything else that differs under one idempotency key is refused.
+    is still that act; anything else that differs under one idempotency key is refused. `guard` sees
+    the lines that a new entry would follow, and raises where it may not stand there.
 
     Raises:
         EvidenceError: when the log does not verify, the entry has no place in a log, or its
@@ -99,6 +110,7 @@ def place(
                 remedy="let the key name run, bundle and kind, so that it changes with them",
             )
         return Placement(line=line, addition=b"")
+    guard(lines)
     added = decode_line(addition[:-1], log=log, seq=len(lines), prev=prev)
     return Placement(line=added, addition=addition)
 

@@ -14,9 +14,11 @@ from urllib.parse import quote
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.release.chain import origin_of
+from ci_parity.release.line import RESTORE
 from ci_parity.release.merkle import HASH_BYTES, Tree
 from ci_parity.release.note import Note, SigningKey, read_note, signed, write_note
 
+CHECKPOINT_SUFFIX = ".checkpoint"
 _SIZE = re.compile(r"0|[1-9][0-9]{0,11}")
 _REMEDY = "fetch it again from where it is published"
 
@@ -28,6 +30,14 @@ class Checkpoint:
     origin: str
     size: int
     root: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """A log's bytes and those of the checkpoint beside it, unverified; `None` for what is not."""
+
+    data: bytes | None
+    checkpoint: bytes | None
 
 
 def tree_of(data: bytes) -> Tree:
@@ -51,6 +61,36 @@ def sealed(checkpoint: Checkpoint, key: SigningKey | None) -> bytes:
     text = text_of(checkpoint)
     note = signed(text, key_name(checkpoint.origin), key) if key else Note(text=text)
     return write_note(note)
+
+
+def begins_as(tree: Tree, origin: str, old: Checkpoint) -> bool:
+    """Tell whether a log of this origin still begins with the lines of an older checkpoint."""
+    return origin == old.origin and old.size <= len(tree) and tree.root(old.size) == old.root
+
+
+def next_checkpoint(
+    data: bytes, previous: bytes | None, key: SigningKey | None, *, where: str
+) -> bytes | None:
+    """Return the checkpoint to keep beside a verified log; `None` where it is to stay as it is.
+
+    A log never signs what contradicts what it signed, and never grows on top of it.
+
+    Raises:
+        EvidenceError: when the log does not begin as its previous checkpoint says.
+    """
+    if previous is None and key is None:
+        return None
+    tree = tree_of(data)
+    if previous is not None:
+        old, _ = read_checkpoint(previous, where=f"{where}: its checkpoint")
+        if not begins_as(tree, origin_of(data), old):
+            raise EvidenceError(
+                f"the log does not begin with the {old.size} lines of its own checkpoint: lines "
+                "were cut off or changed",
+                where=where,
+                remedy=RESTORE,
+            )
+    return sealed(checkpoint_of(data, tree), key) if key else None
 
 
 def key_name(origin: str) -> str:
@@ -86,7 +126,7 @@ def _from_text(text: str, where: str) -> Checkpoint:
         digest = b""
     if not _SIZE.fullmatch(size) or len(digest) != HASH_BYTES:
         raise EvidenceError(
-            f"the checkpoint's size or root is malformed: {ascii(size[:20])}, {ascii(root[:60])}",
+            f"the checkpoint's size or root is malformed: {size[:20]!a}, {root[:60]!a}",
             where=where,
             remedy=_REMEDY,
         )

@@ -14,7 +14,9 @@ from pathlib import Path
 from ci_parity.base.errors import EvidenceError, PublishError
 from ci_parity.base.files import hand_over, write_atomic
 from ci_parity.records.release import LogEntry, LogLine
-from ci_parity.release.chain import place, verify
+from ci_parity.release.chain import Guard, place, verify
+from ci_parity.release.checkpoint import CHECKPOINT_SUFFIX, Snapshot, next_checkpoint
+from ci_parity.release.note import SigningKey
 
 _LOCK_TIMEOUT_S = 60.0
 _log = logging.getLogger(__name__)
@@ -26,12 +28,17 @@ class FileLog:
     Args:
         path: the file; its folder is made when the log begins.
         origin: the log it must be; without one, a new log takes its first entry's deployment.
+        key: what signs the log's checkpoint at each append; without one it stays as it is.
     """
 
-    def __init__(self, path: Path, origin: str | None = None) -> None:
+    def __init__(
+        self, path: Path, origin: str | None = None, key: SigningKey | None = None
+    ) -> None:
         self._path = path.resolve()
         self._lock = self._path.with_name(f"{self._path.name}.lock")
+        self._checkpoint = self._path.with_name(f"{self._path.name}{CHECKPOINT_SUFFIX}")
         self._origin = origin
+        self._key = key
         self.label = f"file {path}"
 
     def stored(self) -> bytes | None:
@@ -40,22 +47,16 @@ class FileLog:
         Raises:
             EvidenceError: when it exists and cannot be read.
         """
-        try:
-            if not self._path.is_file() and os.path.lexists(self._path):
-                raise EvidenceError(
-                    "the release log is not a regular file",
-                    where=str(self._path),
-                    remedy="name a file, or a path where one can begin",
-                )
-            return self._path.read_bytes()
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise EvidenceError(
-                f"cannot read the release log: {error.strerror or error}",
-                where=str(self._path),
-                remedy="make it readable; an unreadable log is never taken for an empty one",
-            ) from error
+        return _read(self._path)
+
+    def snapshot(self) -> Snapshot:
+        """Return the log and its checkpoint, which is never ahead of it; raises as `stored`."""
+        checkpoint = _read(self._checkpoint)
+        return Snapshot(data=self.stored(), checkpoint=checkpoint)
+
+    def home(self) -> str:
+        """Return what no other log on this machine is called: its path."""
+        return str(self._path)
 
     def read(self) -> tuple[LogLine, ...]:
         """Return all whole lines, verified; a torn end was never acknowledged and is passed over.
@@ -71,8 +72,10 @@ class FileLog:
             _log.warning("%s ends in a torn line, which is not read", self._path)
         return verify(whole or data, origin=self._origin, where=str(self._path))
 
-    def append(self, entry: LogEntry) -> LogLine:
+    def append(self, entry: LogEntry, guard: Guard = lambda _: None) -> LogLine:
         """Add `entry` and return its line, or the line it has already.
+
+        `guard` sees the lines that it would follow, and raises where it may not stand there.
 
         Raises:
             EvidenceError: when the log cannot be read or does not verify, or the entry's
@@ -84,7 +87,7 @@ class FileLog:
         try:
             self._make_folder()
             with FileLock(self._lock, timeout=_LOCK_TIMEOUT_S):
-                return self._append(entry)
+                return self._append(entry, guard)
         except Timeout as error:
             raise PublishError(
                 f"another writer holds the release log for over {_LOCK_TIMEOUT_S:g} s",
@@ -98,14 +101,23 @@ class FileLog:
                 remedy="make room and the folder writable, then run again: a line is never doubled",
             ) from error
 
-    def _append(self, entry: LogEntry) -> LogLine:
+    def _append(self, entry: LogEntry, guard: Guard) -> LogLine:
         data = self.stored()
         whole = data
         if data is not None and (end := _end_of_lines(data)):
             whole = data[:end]
         placement = place(
-            whole, entry, origin=self._origin, new=entry.deployment, where=str(self._path)
+            whole,
+            entry,
+            origin=self._origin,
+            new=entry.deployment,
+            where=str(self._path),
+            guard=guard,
         )
+        sealed = next_checkpoint(
+            (whole or b"") + placement.addition, _read(self._checkpoint), self._key,
+            where=str(self._path),
+        )  # fmt: skip
         if data is None:
             write_atomic(self._path, placement.addition)
             _sync_folder(self._path.parent)
@@ -113,7 +125,9 @@ class FileLog:
             if whole is not None and len(whole) < len(data):
                 self._set_aside(data, len(whole))
             _add(self._path, placement.addition)
-        self._hand_over(self._path, self._lock)
+        if sealed is not None:
+            write_atomic(self._checkpoint, sealed)
+        self._hand_over(self._path, self._lock, self._checkpoint)
         return placement.line
 
     def _make_folder(self) -> None:
@@ -143,6 +157,25 @@ class FileLog:
         with contextlib.suppress(OSError):
             for file in files:
                 hand_over(file, owner_of=self._path.parent)
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        if not path.is_file() and os.path.lexists(path):
+            raise EvidenceError(
+                "the release log is not a regular file",
+                where=str(path),
+                remedy="name a file, or a path where one can begin",
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise EvidenceError(
+            f"cannot read the release log: {error.strerror or error}",
+            where=str(path),
+            remedy="make it readable; an unreadable log is never taken for an empty one",
+        ) from error
 
 
 def _end_of_lines(data: bytes) -> int:

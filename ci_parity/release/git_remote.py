@@ -70,20 +70,30 @@ class RemoteBranch:
         Raises:
             EvidenceError: when the commit does not hold it as a plain file.
         """
+        data = self.find(commit, path)
+        if data is None:
+            raise EvidenceError(
+                f"the branch exists, but does not hold {path}",
+                where=self._where,
+                remedy="name a branch of its own for the log, and let ci-parity begin it",
+            )
+        return data
+
+    def find(self, commit: str, path: str) -> bytes | None:
+        """Return a plain file of a fetched commit, or `None` where it holds no such."""
         for mode, kind, blob, name in self._tree(commit):
             if name == path and kind == "blob" and mode.startswith("100"):
                 return self._git("cat-file", "blob", blob).stdout
-        raise EvidenceError(
-            f"the branch exists, but does not hold {path}",
-            where=self._where,
-            remedy="name a branch of its own for the log, and let ci-parity begin it",
-        )
+        return None
 
-    def commit(self, parent: str | None, path: str, data: bytes, *, message: str, date: str) -> str:
-        """Make a commit that changes one file of `parent` and keeps the rest; return its id."""
-        blob = text_of(self._git("hash-object", "-w", "--stdin", stdin=data))
-        entries = [entry for entry in self._tree(parent) if entry[3] != path] if parent else []
-        entries.append(("100644", "blob", blob, path))
+    def commit(
+        self, parent: str | None, files: Mapping[str, bytes], *, message: str, date: str
+    ) -> str:
+        """Make a commit that changes some files of `parent` and keeps the rest; return its id."""
+        entries = [entry for entry in self._tree(parent) if entry[3] not in files] if parent else []
+        for path, data in files.items():
+            blob = text_of(self._git("hash-object", "-w", "--stdin", stdin=data))
+            entries.append(("100644", "blob", blob, path))
         listing = "".join(f"{mode} {kind} {item}\t{name}\0" for mode, kind, item, name in entries)
         tree = text_of(self._git("mktree", "-z", "--missing", stdin=os.fsencode(listing)))
         parents = ["-p", parent] if parent else []

@@ -74,7 +74,7 @@ class Tree:
         return tuple(reversed(path))
 
     def consistency(self, old: int, size: int | None = None) -> tuple[bytes, ...]:
-        """Return the proof that the first `old` of `size` leaves are unchanged (RFC 6962, 2.1.2)."""
+        """Return the proof that `size` leaves begin with the first `old` (RFC 6962, 2.1.2)."""
         size = len(self) if size is None else size
         self._require(0 < old <= size <= len(self))
         low, high, whole, path = 0, size, True, []
@@ -99,7 +99,7 @@ class Tree:
         return node_hash(self._hash(low, middle), self._hash(middle, high))
 
     @staticmethod
-    def _require(sound: bool) -> None:  # noqa: FBT001 - the condition itself
+    def _require(sound: bool) -> None:
         if not sound:
             raise ValueError("no such leaf or size in this tree")
 

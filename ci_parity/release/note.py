@@ -65,7 +65,7 @@ def read_note(data: bytes, *, where: str) -> Note:
         raise _malformed("no blank line between a text and its signatures", where)
     if lines and not lines.endswith("\n"):
         raise _malformed("the last signature is cut off", where)
-    found = lines.splitlines()
+    found = lines[:-1].split("\n") if lines else []
     if len(found) > _MAX_SIGNATURES:
         raise _malformed(f"more than {_MAX_SIGNATURES} signatures", where)
     return Note(text=text + "\n", signatures=tuple(_signature(line, where) for line in found))
@@ -102,7 +102,7 @@ def _decoded(data: bytes, where: str) -> str:
 def _signature(line: str, where: str) -> Signature:
     match = _SIGNATURE.fullmatch(line)
     if match is None:
-        raise _malformed(f"not a signature line: {ascii(line[:60])}", where)
+        raise _malformed(f"not a signature line: {line[:60]!a}", where)
     try:
         value = base64.b64decode(match[2], validate=True)
     except binascii.Error as error:

@@ -151,9 +151,7 @@ def _extra(data: bytes, where: str) -> tuple[bytes, Step | None]:
 
 def _step(value: Json, where: str) -> Step:
     match value:
-        case {"size": int(old), "path": list(path)} if (
-            len(value) == 2 and old > 0 and len(path) < _MAX_HASHES
-        ):
+        case {"size": int(old), "path": list(path)} if old > 0 and len(path) < _MAX_HASHES:
             return Step(old=old, path=tuple(_hash(item, where) for item in path))
     raise _malformed("its step from an earlier checkpoint has no size or path", where)
 
@@ -170,7 +168,7 @@ def _member(line: bytes, where: str) -> str:
 def _hash(text: Json, where: str) -> bytes:
     value = _bytes(text, where) if isinstance(text, str) else b""
     if len(value) != HASH_BYTES:
-        raise _malformed(f"not a hash: {ascii(json.dumps(text)[:60])}", where)
+        raise _malformed(f"not a hash: {json.dumps(text)[:60]!a}", where)
     return value
 
 

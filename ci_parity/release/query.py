@@ -1,11 +1,12 @@
 """Questions that the rest of the path asks of a verified release log; nothing is read here."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from ci_parity.records.identity import Identity
+from ci_parity.records.identity import Identity, PairName
 from ci_parity.records.release import EntryKind, LogLine
 
 _PROOF = frozenset({EntryKind.VALIDATED, EntryKind.RELEASED})
+_OUT = frozenset({EntryKind.RELEASED, EntryKind.ROLLED_BACK})
 
 
 def last_validated(
@@ -46,3 +47,89 @@ def last_proof(lines: Sequence[LogLine], *, channel: str, deployment: str) -> Lo
         if ours and entry.kind in _PROOF and entry.bundle not in revoked:
             return line
     return None
+
+
+def current(lines: Sequence[LogLine], *, channel: str, deployment: str) -> LogLine | None:
+    """Return the line that says what is out: the newest release or rollback of a deployment."""
+    for line in reversed(_of(lines, channel, deployment)):
+        if line.entry.kind in _OUT:
+            return line
+    return None
+
+
+def barred(lines: Sequence[LogLine], *, channel: str, deployment: str) -> Mapping[str, str]:
+    """Return the bundles that may not go out, each with the reason.
+
+    A revocation bars its bundle in every channel, a rollback the bundle that was out before it in
+    its own. A `validated` line of the deployment in the channel, written after that, lifts both.
+    """
+    found: dict[str, str] = {}
+    out = ""
+    for line in lines:
+        entry = line.entry
+        ours = (entry.channel, entry.deployment) == (channel, deployment)
+        if entry.kind is EntryKind.REVOKED:
+            found[entry.bundle] = f"revoked by line {line.seq + 1}"
+        if not ours:
+            continue
+        if entry.kind is EntryKind.VALIDATED:
+            found.pop(entry.bundle, None)
+        if entry.kind is EntryKind.ROLLED_BACK and out not in ("", entry.bundle):
+            found[out] = f"rolled back by line {line.seq + 1}"
+        if entry.kind in _OUT:
+            out = entry.bundle
+    return found
+
+
+def proven(
+    lines: Sequence[LogLine], bundle: str, *, channel: str, deployment: str
+) -> frozenset[PairName]:
+    """Return the pairs for which a bundle's newest word is a proof.
+
+    A later `blocked` line takes the proof of its pairs away, a revocation that of all; what was
+    left open takes nothing.
+    """
+    pairs: set[PairName] = set()
+    for line in lines:
+        entry = line.entry
+        if entry.bundle != bundle:
+            continue
+        if entry.kind is EntryKind.REVOKED:
+            pairs.clear()
+        if (entry.channel, entry.deployment) != (channel, deployment):
+            continue
+        named = {PairName(target=i.target, variant=i.variant) for i in entry.identities}
+        if entry.kind is EntryKind.VALIDATED:
+            pairs |= named
+        if entry.kind is EntryKind.BLOCKED:
+            pairs -= named
+    return frozenset(pairs)
+
+
+def last_good(
+    lines: Sequence[LogLine], *, channel: str, deployment: str, targets: Collection[PairName]
+) -> LogLine | None:
+    """Return the newest proof to go back to: of a bundle that is proven for every target.
+
+    It is older than what is out now, of another bundle, and of none that is barred. Whether its
+    bytes are still there is for who restores them to see.
+    """
+    out = current(lines, channel=channel, deployment=deployment)
+    closed = {*barred(lines, channel=channel, deployment=deployment)}
+    before = len(lines)
+    if out is not None:
+        closed.add(out.entry.bundle)
+        before = out.seq
+    for line in reversed(_of(lines, channel, deployment)):
+        bundle = line.entry.bundle
+        if line.seq >= before or line.entry.kind not in _PROOF or bundle in closed:
+            continue
+        closed.add(bundle)
+        pairs = proven(lines, bundle, channel=channel, deployment=deployment)
+        if targets and pairs >= set(targets):
+            return line
+    return None
+
+
+def _of(lines: Sequence[LogLine], channel: str, deployment: str) -> list[LogLine]:
+    return [x for x in lines if (x.entry.channel, x.entry.deployment) == (channel, deployment)]

@@ -6,7 +6,9 @@ from typing import Protocol
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.records.release import LogEntry, LogLine
-from ci_parity.release.chain import verify
+from ci_parity.release.chain import Guard, verify
+from ci_parity.release.checkpoint import Snapshot
+from ci_parity.release.note import SigningKey
 
 _PART = r"(?!\.)(?:[A-Za-z0-9_+#.-](?!\.\.))*[A-Za-z0-9_+#-](?<!\.lock)"
 _BRANCH = re.compile(rf"(?!-){_PART}(?:/{_PART})*")
@@ -24,18 +26,29 @@ class ReleaseLog(Protocol):
     def stored(self) -> bytes | None:
         """Return the bytes as they lie, unverified; `None` only when there is certainly no log."""
 
+    def snapshot(self) -> Snapshot:
+        """Return the bytes and those of the checkpoint beside them, as they lie together."""
+
+    def home(self) -> str:
+        """Return where the log lies, for telling it from all others; holds no secret."""
+
     def read(self) -> tuple[LogLine, ...]:
         """Return all lines of the log, none when it has not begun."""
 
-    def append(self, entry: LogEntry) -> LogLine:
-        """Record `entry` once and return its line, however often it is asked."""
+    def append(self, entry: LogEntry, guard: Guard = ...) -> LogLine:
+        """Record `entry` once and return its line, however often it is asked.
+
+        `guard` sees the lines that a new one would follow, and raises where it may not.
+        """
 
 
-def open_log(spec: str, root: Path, *, origin: str | None = None) -> ReleaseLog:
+def open_log(
+    spec: str, root: Path, *, origin: str | None = None, key: SigningKey | None = None
+) -> ReleaseLog:
     """Return the log that `branch:NAME`, `file:PATH` or a plain path names; nothing is read yet.
 
     A relative path starts at `root` and stays below it, links followed. `origin` is the log it
-    must be; `None` accepts what the log says of itself.
+    must be; `None` accepts what the log says of itself. `key` signs a checkpoint at each append.
 
     Raises:
         ConfigError: for any other spec.
@@ -43,9 +56,9 @@ def open_log(spec: str, root: Path, *, origin: str | None = None) -> ReleaseLog:
     match = _SCHEME.fullmatch(spec)
     scheme, name = (match[1], match[2]) if match else ("file", spec)
     if scheme == "branch":
-        return _open_branch(name, root, origin)
+        return _open_branch(name, root, origin, key)
     if scheme == "file":
-        return _open_file(name, root, origin)
+        return _open_file(name, root, origin, key)
     raise ConfigError(
         f"unknown kind of release log {scheme!a}",
         where=f"release.log: {spec!a}",
@@ -63,7 +76,7 @@ def verify_log(log: ReleaseLog) -> tuple[LogLine, ...]:
     return () if data is None else verify(data, origin=None, where=log.label)
 
 
-def _open_branch(name: str, root: Path, origin: str | None) -> ReleaseLog:
+def _open_branch(name: str, root: Path, origin: str | None, key: SigningKey | None) -> ReleaseLog:
     from ci_parity.release.branch_log import BranchLog
 
     if not _BRANCH.fullmatch(name):
@@ -72,10 +85,10 @@ def _open_branch(name: str, root: Path, origin: str | None) -> ReleaseLog:
             where="release.log",
             remedy="use letters, digits, '-', '_', '.' and '/', as in branch:ci-parity-log",
         )
-    return BranchLog(root, name, origin=origin)
+    return BranchLog(root, name, origin=origin, key=key)
 
 
-def _open_file(name: str, root: Path, origin: str | None) -> ReleaseLog:
+def _open_file(name: str, root: Path, origin: str | None, key: SigningKey | None) -> ReleaseLog:
     from ci_parity.release.file_log import FileLog
 
     if not name.strip() or not name.isprintable():
@@ -95,4 +108,4 @@ def _open_file(name: str, root: Path, origin: str | None) -> ReleaseLog:
         raise ConfigError(
             "the release log is a folder", where=f"release.log: {path}", remedy="name a file in it"
         )
-    return FileLog(path, origin=origin)
+    return FileLog(path, origin=origin, key=key)

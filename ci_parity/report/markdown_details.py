@@ -16,6 +16,7 @@ from ci_parity.report.words import (
     measure,
     number,
     timing_figures,
+    untimed,
     warnings,
 )
 
@@ -73,8 +74,11 @@ def asides(verdict: Verdict) -> Iterator[str]:
     if found:
         rest = more(len(found) - _SHOWN_FINDINGS, _ELSEWHERE)
         yield folded(f"Warnings ({len(found)})", _findings(found[:_SHOWN_FINDINGS]) + rest)
-    if verdict.latency:
-        yield folded("Latency", _latency(verdict.latency))
+    timed = [_latency(verdict.latency)] if verdict.latency else []
+    reasons = [f"- {_place(f)}: {prose(f.evidence)}" for f in untimed(verdict)[:_SHOWN_SYSTEMS]]
+    timed += ["\n".join(reasons)] if reasons else []
+    if timed:
+        yield folded("Latency", "\n\n".join(timed))
     yield from _placements(verdict.placements)
 
 

@@ -16,6 +16,7 @@ from ci_parity.report.words import (
     latency_words,
     measure,
     number,
+    untimed,
     warnings,
     was_skipped,
 )
@@ -94,10 +95,9 @@ def after_the_findings(verdict: Verdict) -> Iterator[str]:
         shown = [_beside(one) for one in timing.measures if one.baseline is not None]
         if shown:
             yield "    " + visible(f"beside it: {', '.join(shown)}", 400)
-    for finding in verdict.findings:
-        if finding.id == "latency.p50" and finding.advisory and finding.measured is None:
-            where = f" of {finding.subject}" if str(finding.subject) else ""
-            yield "  " + visible(f"{finding.evidence}{where}", 400)
+    for finding in untimed(verdict):
+        where = f" of {finding.subject}" if str(finding.subject) else ""
+        yield "  " + visible(f"{finding.evidence}{where}", 400)
     yield from _placements(verdict)
     for command in verdict.reproduce:
         if command:

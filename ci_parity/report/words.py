@@ -47,6 +47,15 @@ def warnings(verdict: Verdict) -> list[Finding]:
     ]
 
 
+def untimed(verdict: Verdict) -> list[Finding]:
+    """Return why timings that decide nothing could not be taken."""
+    return [
+        f for f in verdict.findings
+        if f.id == "latency.p50" and f.advisory and f.measured is None
+        and f.outcome is Outcome.INCONCLUSIVE
+    ]  # fmt: skip
+
+
 def decisions(verdict: Verdict) -> list[Finding]:
     """Return the decisions that passed: a label can agree while its score moved."""
     return [
@@ -72,6 +81,7 @@ def headline(verdict: Verdict) -> str:
     else:
         parts = [f"{icon} PARITY {name} ({counted})"]
         parts += [f"latency {timing.outcome.name} ({figures})"] if timing else []
+        parts += ["latency not measured"] if not timing and untimed(verdict) else []
     parts += [] if verdict.ran else [verdict.summary]
     parts += [verdict.note] if verdict.note else []
     return " · ".join((*parts, *_consequences(verdict)))

@@ -13,7 +13,6 @@ import pytest
 
 from ci_parity.records.release import EntryKind
 from ci_parity.release.store import open_log
-from tests.integration.support.act_runner import ActRun
 from tests.integration.support.product_repo import (
     BASELINE_RUNTIME,
     CANDIDATE_RUNTIME,
@@ -54,11 +53,6 @@ def github() -> Iterator[GitHubServer]:
 def runner(checkout: Checkout, github: GitHubServer, folder: Path) -> Runner:
     """Return what runs a workflow on a checkout."""
     return Runner(checkout=checkout, github=github, artifacts=folder / "artifacts")
-
-
-def outcomes(done: ActRun, job: str) -> list[str]:
-    """Return how the steps of a job ended, checkouts and their ends left out."""
-    return [run.outcome for run in done.steps if job in run.job and run.stage == "Main"]
 
 
 def title(body: str) -> str:

@@ -43,7 +43,7 @@ class Runner:
         }  # fmt: skip
         return run_act(
             self.checkout.root, event_name, event, api_url=self.github.url, token=token,
-            workflow=workflow, local_repositories=_used_by(workflow), env=variables,
+            workflow=workflow, local_repositories=used_by(workflow), env=variables,
             extra_mounts={
                 cache: _CACHE_IN_CONTAINER, self.checkout.remote: self.checkout.remote,
             },
@@ -77,7 +77,7 @@ def index_settings() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(_INDEX)}
 
 
-def _used_by(workflow: Path) -> dict[str, Path]:
+def used_by(workflow: Path) -> dict[str, Path]:
     """Return what stands in for each action that a workflow uses, under the name it has there."""
     stands_in = {
         "ci-parity/ci-parity": ROOT,

@@ -21,6 +21,7 @@ from ci_parity.records.observation import (
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
 from ci_parity.report import json_v1, markdown, text
+from ci_parity.report.occasion import Occasion
 from ci_parity.report.words import (
     ICONS,
     failures,
@@ -356,3 +357,17 @@ def test_a_long_place_does_not_hide_what_follows() -> None:
     long = tuple(replace(one, boundary="b" * 5000) for one in failed().rows)
     for line in (headline(replace(failed(), rows=long)), text.render(replace(failed(), rows=long))):
         assert "release blocked" in line.partition("\n")[0]
+
+
+def test_a_latency_that_could_not_be_taken_is_said() -> None:
+    """On the line, and with its reason where the timings would be."""
+    why = samples.finding(
+        "latency.p50", outcome=Outcome.INCONCLUSIVE, advisory=True, measured=None,
+        evidence="latency not measured: the machine was disturbed",
+    )  # fmt: skip
+    verdict = samples.passed(findings=(*samples.passed().findings, why), latency=())
+    assert headline(verdict).endswith("· latency not measured")
+    for report in (text.render(verdict), markdown.comment(verdict, Occasion())[0]):
+        assert "the machine was disturbed" in report
+    timed = replace(verdict, latency=(samples.latency(),))
+    assert "latency not measured" not in headline(timed)
