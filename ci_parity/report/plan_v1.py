@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import jsonschema
-
 from ci_parity.base.canonical import Json, parse_strict
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.codec import from_json, to_json
@@ -82,5 +80,7 @@ def _object(text: str, where: str) -> Mapping[str, Json]:
 
 
 def _problem(value: Json, under: Mapping[str, object]) -> str:
+    import jsonschema
+
     errors = jsonschema.Draft202012Validator(under).iter_errors(value)
     return next((f"{error.json_path}: {error.message[:200]}" for error in errors), "")

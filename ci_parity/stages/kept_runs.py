@@ -175,10 +175,14 @@ def _check_numbers(run: KeptRun, record: Path) -> None:
 
 
 def _check_files(run: KeptRun, place: Path) -> None:
-    """Check that every folder is a plain one, and every file listed once and what it was."""
+    """Check that every folder is a plain one, and every file listed once and what it was.
+
+    A folder without files may be missing: artifact stores drop empty ones.
+    """
     folders = {name for name, _ in _referred(run)}
     for name in folders:
-        if not is_plain(name) or (place / name).is_symlink() or not (place / name).is_dir():
+        folder = place / name
+        if not is_plain(name) or folder.is_symlink() or (folder.exists() and not folder.is_dir()):
             raise _refused(f"{name!r} is no folder of these observations", place)
     if len(run.files) > _MAX_FILES or sum(f.size_bytes for f in run.files) > _MAX_BYTES:
         raise _refused("more files, or more bytes, than observations can have", place)

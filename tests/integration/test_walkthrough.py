@@ -39,8 +39,8 @@ HEAD = """\
 From a repository with one `.onnx` file to a green comment, as a new user does it: what was typed,
 what came back, how long it took. `tests/integration/test_walkthrough.py` records it, on a machine
 with two processor cores, with act as the runner and a loopback server as GitHub. Nothing but the
-[README](../README.md) was read. Times are the machine's; typing and reading are not counted. Runtimes
-and layers of the action's image were in caches already, which a first run on a new machine fills.
+[README](../README.md) was read. Times are the machine's; typing and reading are not counted.
+Runtimes and layers of the action's image were in caches already; a first run fills them.
 
 The repository holds `models/reader.onnx` and a `requirements.txt` with `onnxruntime==1.32.0`, on
 branch `main`.

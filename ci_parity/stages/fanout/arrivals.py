@@ -81,7 +81,11 @@ def arrivals(artifacts: Path, plan: Plan, origin: Origin) -> Arrivals:
     findings: list[Finding] = []
     found: dict[str, list[ArrivedLeg]] = {}
     planned = {leg.name: leg for leg in plan.legs}
-    folders = leg_folders(artifacts) if plan.legs or artifacts.is_dir() else []
+    folders = leg_folders(artifacts)
+    if plan.legs and not artifacts.is_dir():
+        remedy = "download the artifacts before, and name the folder they are in"
+        what = f"there is no folder {artifacts.name!r} with artifacts"
+        findings.append(still_open("gate.no_artifacts", "", what, remedy))
     if len(folders) > _MAX_FOLDERS:
         folders = folders[:_MAX_FOLDERS]
         findings.append(

@@ -90,17 +90,9 @@ def _read_trial(folder: Path, name: str) -> KeptRun:
 
 
 def leg_folders(artifacts: Path) -> list[Path]:
-    """Return the folders that may hold a leg: the one given, else those in it, by name.
-
-    Raises:
-        EvidenceError: there is no such folder.
-    """
+    """Return the folders that may hold a leg: the one given, else those in it, by name."""
     if not artifacts.is_dir():
-        raise EvidenceError(
-            "there is no folder with the artifacts of the legs",
-            where=str(artifacts),
-            remedy="download the artifacts before, and name the folder they are in",
-        )
+        return []
     if (artifacts / RECORD).is_file():
         return [artifacts]
     with os.scandir(artifacts) as entries:

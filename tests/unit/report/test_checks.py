@@ -17,7 +17,7 @@ ID = re.compile(r"[a-z]+(\.[a-z_]+)+")
 MAKERS = {
     "contract_failure": "contract.", "decided": "decision.", "undecided": "decision.",
     "lost": "decision.", "Problem": "contract.", "_failure": "", "_open": "", "_warning": "",
-    "_failed": "", "_judged": "", "_finding": "", "Finding": "", "Foresight": "",
+    "still_open": "", "_failed": "", "_judged": "", "_finding": "", "Finding": "", "Foresight": "",
 }  # fmt: skip
 
 

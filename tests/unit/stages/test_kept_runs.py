@@ -69,6 +69,21 @@ def test_where_nodes_ran_is_kept(tmp_path: Path) -> None:
     assert read_run(tmp_path / "kept").observations[0].placement == placed
 
 
+def test_an_empty_folder_may_be_lost_on_the_way(tmp_path: Path) -> None:
+    """Artifact stores drop it; one that holds files may not be."""
+    empty = replace(made(tmp_path).observations[0], folder=str(tmp_path / "none"), cases=())
+    run = made(tmp_path)
+    write_run(replace(run, observations=(*run.observations, empty)), tmp_path / "kept")
+    (lost,) = (
+        path for path in (tmp_path / "kept").iterdir() if path.is_dir() and not any(path.iterdir())
+    )
+    lost.rmdir()
+    assert read_run(tmp_path / "kept").observations[-1].cases == ()
+    lost.write_text("no folder", encoding="utf-8")
+    with pytest.raises(EvidenceError, match="no folder of these observations"):
+        read_run(tmp_path / "kept")
+
+
 def test_a_kept_run_is_replaced_and_nothing_else_is(tmp_path: Path) -> None:
     """An empty folder is taken, one with other things is left alone."""
     (tmp_path / "kept").mkdir()
