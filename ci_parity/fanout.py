@@ -126,7 +126,7 @@ def run_leg(
         guard = replace(guard, removed=tuple(p for p in guard.removed if p.target == leg.target))
         changes = _narrowed(known.changes, leg)
         deployment, policy = known.deployment, known.deployment.policy
-        bundle = sha256_bytes(assemble.manifest_of(deployment, known.models))
+        bundle = sha256_bytes(manifest_of(deployment, known.models))
         trials = KeepingTrials(
             deployment=deployment, changes=changes, policies=(policy, guard.rules.policy),
             bundle=bundle, part=leg.part, folder=folder / TRIALS, work=work, progress=progress,
@@ -167,7 +167,7 @@ def gate(options: CheckOptions, given: GateOptions, progress: Progress) -> Check
         known = examine(replace(options, elsewhere=True), work / "baseline")
         _refuse_other_plan(options, planned, None, known)
         guard = _guard(options, known)
-        manifest = assemble.manifest_of(known.deployment, known.models)
+        manifest = manifest_of(known.deployment, known.models)
         settings = settings_of(known.deployment, guard.rules.policy)
         arrived = fed_alike(
             arrivals(given.artifacts, planned, given.origin), known.cases, settings, work / "own"

@@ -33,6 +33,7 @@ from ci_parity.release.store import ReleaseLog, open_log
 from ci_parity.run.environments import cache_folder
 from ci_parity.stages import assemble, inputs_for_diff
 from ci_parity.stages.attribute import attribute
+from ci_parity.stages.bundling import manifest_of
 from ci_parity.stages.explain import detect_changes
 from ci_parity.stages.fixture_changes import OpenSet
 from ci_parity.stages.graph_changes import changed_models, two_models, with_graphs
@@ -185,7 +186,7 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
         work = Path(scratch)
         known = examine(options, work / "baseline")
         deployment, changes = known.deployment, known.changes
-        manifest = assemble.manifest_of(deployment, known.models)
+        manifest = manifest_of(deployment, known.models)
         guard = plan_guard(
             deployment, known.cases, known.baseline, changes.identities, options.today
         )

@@ -1,46 +1,21 @@
 """Step 4: rows, findings and circumstances become the one verdict every report is drawn from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from ci_parity import __version__
 from ci_parity.compare.placement import placement_of
 from ci_parity.compare.runtime_warnings import classed
-from ci_parity.config.model import Deployment
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.kept import KeptRun
-from ci_parity.records.model_facts import ModelFacts
 from ci_parity.records.observation import InputSet, Observation
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.placement import SystemPlacement
 from ci_parity.records.verdict import Environment, Row, Verdict
-from ci_parity.release.bundle import bundle_manifest, describe_file
 from ci_parity.stages.inheritance import first_broken
 from ci_parity.stages.judge import Judgement
 from ci_parity.stages.suite import PairRun
 from ci_parity.stages.unchanged import host_name
-
-
-def manifest_of(deployment: Deployment, models: Mapping[str, ModelFacts]) -> bytes:
-    """Return the bundle manifest of a deployment: the graph and external data of every variant.
-
-    Args:
-        deployment: whose variants are released.
-        models: what was measured of each variant's files, which are not read again.
-    """
-    described = {
-        (path, role): describe_file(path, deployment.root, role, sha256)
-        for variant in deployment.variants
-        for path, role, sha256 in _parts(variant.path, models[variant.name])
-    }
-    return bundle_manifest(tuple(described.values()))
-
-
-def _parts(model: Path, facts: ModelFacts) -> Iterator[tuple[Path, str, str]]:
-    yield model, "graph", facts.graph_sha256
-    for file in facts.files:
-        yield model.parent / file.name, "weights", file.sha256
 
 
 def judged(

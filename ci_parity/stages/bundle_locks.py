@@ -1,0 +1,59 @@
+"""The files of a deployment that pin packages: of its runtimes, its converter, its optimizer."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ci_parity.base.errors import EvidenceError
+from ci_parity.base.pins import read_pins
+from ci_parity.config.model import Deployment
+from ci_parity.config.pinned import find_pinned_runtime
+from ci_parity.config.yaml_source import parse, read_text
+
+
+def lock_files(deployment: Deployment, config: str) -> tuple[Path, ...]:
+    """Return every file that pins packages, and those it includes pins from.
+
+    Args:
+        deployment: what is released.
+        config: its config file below its root, empty where it was discovered.
+    """
+    root = deployment.root
+    named = [*_of_variants(deployment), *_of_targets(deployment, config)]
+    found: dict[Path, None] = {}
+    for path in named:
+        found[path] = None
+        found |= dict.fromkeys(root / name for name in _included(path, root))
+    return tuple(found)
+
+
+def _of_variants(deployment: Deployment) -> Iterator[Path]:
+    for variant in deployment.variants:
+        for made in (variant.converter, variant.optimization):
+            if made is not None and made.requires is not None:
+                yield made.requires
+
+
+def _of_targets(deployment: Deployment, config: str) -> Iterator[Path]:
+    """Yield the files that runtimes are pinned in, which a deployment no longer names."""
+    root = deployment.root
+    if not config:
+        found = find_pinned_runtime(root)
+        if found is not None:
+            yield found.path
+        return
+    value: Mapping[str, Any] = parse(read_text(root / config), where=config).value
+    for target in value.get("targets", {}).values():
+        runtime = target.get("runtime")
+        if isinstance(runtime, Mapping) and "requires" in runtime:
+            yield root / runtime["requires"]
+
+
+def _included(path: Path, root: Path) -> Iterator[str]:
+    """Yield the files that pins of `path` stand in; one that cannot be read is judged elsewhere."""
+    try:
+        pins = read_pins(path, root)
+    except EvidenceError:
+        return
+    for pin in pins.pins:
+        yield pin.where.rpartition(":")[0]
