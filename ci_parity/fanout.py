@@ -25,6 +25,7 @@ from ci_parity.records.plan import Leg, Plan
 from ci_parity.records.verdict import Verdict
 from ci_parity.stages import assemble
 from ci_parity.stages.attribute import attribute
+from ci_parity.stages.bundling import manifest_of
 from ci_parity.stages.fanout.arrivals import (
     Arrivals,
     arrivals,

@@ -3,6 +3,7 @@
 `check` is what the action runs; `diff` is the same path for two systems given on the command line.
 """
 
+import os
 import shlex
 import tempfile
 import time
@@ -29,6 +30,7 @@ from ci_parity.records.model_facts import ModelFacts
 from ci_parity.records.release import LogLine
 from ci_parity.records.verdict import Verdict
 from ci_parity.release.query import last_proof
+from ci_parity.release.signing import find_signing_key
 from ci_parity.release.store import ReleaseLog, open_log
 from ci_parity.run.environments import cache_folder
 from ci_parity.stages import assemble, inputs_for_diff
@@ -378,7 +380,7 @@ def _why_all(options: CheckOptions, log: ReleaseLog | None, baseline: Baseline) 
 
 def _log(deployment: Deployment, options: CheckOptions) -> ReleaseLog | None:
     spec = options.log or deployment.release.log
-    return open_log(spec, deployment.root) if spec else None
+    return open_log(spec, deployment.root, key=find_signing_key(None, os.environ)) if spec else None
 
 
 def reproduce(options: CheckOptions, changes: ChangeSet) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from ci_parity import __version__
 from ci_parity.base.errors import CiParityError
 
 _COMMANDS = {
+    "bundle": "ci_parity.cli.bundle",
     "calibrate": "ci_parity.cli.calibrate",
     "check": "ci_parity.cli.check",
     "detect": "ci_parity.cli.detect",

@@ -14,9 +14,8 @@ from ci_parity.records.release import EntryKind, LogLine
 
 if TYPE_CHECKING:
     from ci_parity.release.audit import Audit, Known
-    from ci_parity.release.checkpoint import Checkpoint, Snapshot
+    from ci_parity.release.checkpoint import Checkpoint, LogTree, Snapshot
     from ci_parity.release.last_seen import LastSeen
-    from ci_parity.release.merkle import Tree
     from ci_parity.release.store import ReleaseLog
 
 _DIGEST = re.compile(r"(?:sha256:)?([0-9a-f]{64})")
@@ -132,8 +131,11 @@ def show(
 
     opened = _open(root, log)
     # Read once: the text that is shown is the text that was verified.
-    whole = (opened.stored() or b"").rpartition(b"\n")[0]
-    lines = verify_lines(whole + b"\n", origin=None, where=opened.label) if whole else opened.read()
+    stored = opened.stored() or b""
+    whole = stored[: stored.rfind(b"\n") + 1]
+    lines = verify_lines(whole, origin=None, where=opened.label) if whole else opened.read()
+    if len(whole) < len(stored):
+        click.echo("the log ends in a torn line, which is not shown", err=True)
     chosen = [
         line
         for line in lines
@@ -182,7 +184,7 @@ def prove(
     from ci_parity.release.proof import write_proof
 
     snapshot, audit, tree = _verified(root, log, checkpoint)
-    if tree is None or snapshot.data is None or audit.checkpoint is None:
+    if tree is None or audit.checkpoint is None:
         return audit.outcome.exit_code
     sealed, words = _sealed(snapshot, audit.checkpoint, max(seq + 1, since or 0), signing_key)
     if max(seq + 1, since or 0) > len(tree):
@@ -191,7 +193,7 @@ def prove(
             remedy="name a line by the number that `ci-parity log show` prints",
         )  # fmt: skip
     path = out or Path(f"line-{seq}.tlog-proof")
-    write_atomic(path, write_proof(prove_line(snapshot.data, tree, seq, sealed, since)))
+    write_atomic(path, write_proof(prove_line(tree, seq, sealed, since)))
     click.echo(f"{path}: line {seq + 1} of {len(tree)}, {words}")
     return 0
 
@@ -288,10 +290,10 @@ def _with_last_seen(
     )
 
 
-def _verified(root: Path, log: str, checkpoint: str) -> "tuple[Snapshot, Audit, Tree | None]":
+def _verified(root: Path, log: str, checkpoint: str) -> "tuple[Snapshot, Audit, LogTree | None]":
     """Return a log that contradicts nothing, with its tree; without one it has been said why."""
     from ci_parity.release.audit import audit_log
-    from ci_parity.release.checkpoint import tree_of
+    from ci_parity.release.checkpoint import LogTree
 
     opened = _open(root, log)
     seen = _last_seen() if checkpoint != _NONE else None
@@ -301,7 +303,7 @@ def _verified(root: Path, log: str, checkpoint: str) -> "tuple[Snapshot, Audit, 
     if snapshot.data is None or audit.outcome is not Outcome.PASS:
         _print(audit, signed=True)
         return snapshot, audit, None
-    return snapshot, audit, tree_of(snapshot.data)
+    return snapshot, audit, LogTree(snapshot.data)
 
 
 def _sealed(

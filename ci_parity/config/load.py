@@ -73,9 +73,7 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
     Raises:
         ConfigError: when it names a variant that it does not define or leaves its root folder.
     """
-    full = _with_defaults(value, schema())
-    placement = {name: raw["placement"] for name, raw in full["targets"].items()}
-    placement = {name: raw for name, raw in placement.items() if raw}
+    full = filled(value)
     deployment = Deployment(
         name=full["deployment"],
         root=root,
@@ -88,11 +86,9 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         fixtures=_inside(root, full["fixtures"], "$.fixtures"),
         policy=replace(
             policy(full["policy"], root),
-            placement={name: _placement(raw) for name, raw in placement.items()},
+            placement={name: _placement(raw) for name, raw in _placements(full).items()},
         ),
-        policy_json=_policy_json(
-            full["policy"], {"contract": full.get("contract"), "placement": placement}
-        ),
+        policy_json=policy_json(full),
         release=Release(**full["release"]),
         localise=Localise(**full["localise"]),
         report=Report(**full["report"]),
@@ -103,6 +99,11 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
     return deployment
 
 
+def filled(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a config that is valid under the schema with every default set."""
+    return dict(_with_defaults(dict(value), schema()))
+
+
 def target(name: str, value: Mapping[str, Any]) -> Target:
     """Build one target from a value that need not have its defaults set.
 
@@ -111,7 +112,14 @@ def target(name: str, value: Mapping[str, Any]) -> Target:
     """
     given = {key: spelled_out(part) if key == "runtime" else part for key, part in value.items()}
     raw = _fragment("target", given, name)
-    built = Target(
+    built = plain_target(name, raw)
+    check_options(built)
+    return built
+
+
+def plain_target(name: str, raw: Mapping[str, Any]) -> Target:
+    """Build one target from a value that is valid, pinned and has its defaults set."""
+    return Target(
         name=name,
         runtime=runtime_text(raw["runtime"]),
         provider=raw["provider"],
@@ -121,8 +129,6 @@ def target(name: str, value: Mapping[str, Any]) -> Target:
         variants=tuple(raw.get("variants", ())),
         reference=raw["reference"],
     )
-    check_options(built)
-    return built
 
 
 def policy(value: Mapping[str, Any], root: Path = Path()) -> Policy:
@@ -154,14 +160,20 @@ def localise(value: Mapping[str, Any]) -> Localise:
     return Localise(**_fragment("localise", value, "localise"))
 
 
-def _policy_json(policy: Mapping[str, Any], more: Mapping[str, Mapping[str, Any] | None]) -> str:
+def policy_json(full: Mapping[str, Any]) -> str:
     """Return what is judged by as canonical JSON: whoever loosens a contract loosens the policy.
 
-    `more` are such parts of the config outside the policy; empty ones are left out. The ledger says
-    who allows what; nothing is judged by it.
+    The ledger says who allows what; nothing is judged by it.
     """
-    judged = {key: part for key, part in policy.items() if key != "ledger"}
-    return canonical_bytes({**judged, **{k: part for k, part in more.items() if part}}).decode()
+    judged = {key: part for key, part in full["policy"].items() if key != "ledger"}
+    parts = {"contract": full.get("contract"), "placement": _placements(full)}
+    return canonical_bytes({**judged, **{k: part for k, part in parts.items() if part}}).decode()
+
+
+def _placements(full: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what is asked of where nodes run, by target."""
+    asked = {name: raw["placement"] for name, raw in full["targets"].items()}
+    return {name: raw for name, raw in asked.items() if raw}
 
 
 def _placement(raw: Mapping[str, Any]) -> PlacementPolicy:

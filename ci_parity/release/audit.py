@@ -12,12 +12,11 @@ from ci_parity.records.release import LogLine
 from ci_parity.release.chain import verify
 from ci_parity.release.checkpoint import (
     Checkpoint,
+    LogTree,
     Snapshot,
     begins_as,
-    checkpoint_of,
     key_name,
     read_checkpoint,
-    tree_of,
 )
 from ci_parity.release.note import Note
 from ci_parity.release.proof import check_proof, grows_from, read_proof
@@ -83,14 +82,14 @@ def audit_log(
         return _of_nothing(where, (*sources, *given))
     # 1. every line and its place  2. every state that someone holds  3. who vouches for the newest
     lines = verify(snapshot.data, origin=origin, where=where)
-    tree = tree_of(snapshot.data)
-    now = checkpoint_of(snapshot.data, tree)
+    tree = LogTree(snapshot.data)
+    now = tree.checkpoint()
     claims = [_pass(f"{len(lines)} lines verified, head {lines[-1].sha256}")]
     for source in (*sources, *given):
         old = source.checkpoint
         claims.append(
             _pass(f"begins with the {old.size} lines of {source.label}")
-            if begins_as(tree, now.origin, old)
+            if begins_as(tree, old)
             else _contradiction(source, now)
         )
     if key is not None:

@@ -16,9 +16,9 @@ from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.release import LogLine
 from ci_parity.release.chain import decode_line
-from ci_parity.release.checkpoint import Checkpoint, read_checkpoint
+from ci_parity.release.checkpoint import Checkpoint, LogTree, read_checkpoint
 from ci_parity.release.line import MAX_LINE_BYTES
-from ci_parity.release.merkle import HASH_BYTES, Tree, extends, includes, leaf_hash
+from ci_parity.release.merkle import HASH_BYTES, extends, includes, leaf_hash
 from ci_parity.release.note import MAX_NOTE_BYTES, Note
 
 _HEAD = "c2sp.org/tlog-proof@v1"
@@ -46,8 +46,8 @@ class Proof:
     since: Step | None = None
 
 
-def prove(data: bytes, tree: Tree, index: int, sealed: bytes, since: int | None = None) -> Proof:
-    """Return the proof of a verified log's line under a checkpoint of it.
+def prove(tree: LogTree, index: int, sealed: bytes, since: int | None = None) -> Proof:
+    """Return the proof of a line under a checkpoint of its log, in O(log² n).
 
     `since` is an earlier size from which the checkpoint's log is proved to have grown.
 
@@ -56,7 +56,7 @@ def prove(data: bytes, tree: Tree, index: int, sealed: bytes, since: int | None 
     """
     checkpoint, _ = read_checkpoint(sealed, where="checkpoint")
     return Proof(
-        line=_line(data, index),
+        line=tree.line(index),
         index=index,
         path=tree.inclusion(index, checkpoint.size),
         sealed=sealed,
@@ -130,13 +130,6 @@ def grows_from(proof: Proof, checkpoint: Checkpoint, old: Checkpoint) -> bool | 
     if proof.since is None or proof.since.old != old.size:
         return None if old.size else True
     return extends(old.size, old.root, checkpoint.size, checkpoint.root, proof.since.path)
-
-
-def _line(data: bytes, index: int) -> bytes:
-    start = 0
-    for _ in range(index):
-        start = data.index(b"\n", start) + 1
-    return data[start : data.index(b"\n", start)]
 
 
 def _extra(data: bytes, where: str) -> tuple[bytes, Step | None]:

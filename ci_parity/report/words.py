@@ -9,6 +9,7 @@ from ci_parity.records.verdict import Row, Verdict
 
 _ELSEWHERE = {"attribution", "divergence"}
 _LATENCY = "latency."
+_TIMED = {"latency.p50", "memory.peak", "memory.growth"}
 # What follows on the line, whether a release is blocked above all, must not be cut off.
 _PLACE_LENGTH = 120
 ICONS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "⚠️"}
@@ -33,9 +34,9 @@ def failures(verdict: Verdict) -> list[Finding]:
 def warnings(verdict: Verdict) -> list[Finding]:
     """Return the advisory findings that are not a pass.
 
-    A latency that could not be settled is left out: the headline says it, and on a noisy runner it
-    would be a warning on every pull request. So are the cause of a failure and where it begins,
-    which have their own place.
+    A latency or memory that could not be settled is left out: the headline says it, and on a noisy
+    runner it would be a warning on every pull request. So are the cause of a failure and where it
+    begins, which have their own place.
     """
     return [
         f
@@ -43,7 +44,7 @@ def warnings(verdict: Verdict) -> list[Finding]:
         if f.advisory
         and f.outcome is not Outcome.PASS
         and f.id not in _ELSEWHERE
-        and not (f.id == "latency.p50" and f.outcome is Outcome.INCONCLUSIVE)
+        and not (f.id in _TIMED and f.outcome is Outcome.INCONCLUSIVE)
     ]
 
 

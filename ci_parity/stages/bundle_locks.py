@@ -1,25 +1,27 @@
 """The files of a deployment that pin packages: of its runtimes, its converter, its optimizer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.pins import read_pins
-from ci_parity.config.model import Deployment
+from ci_parity.config.model import Variant
 from ci_parity.config.pinned import find_pinned_runtime
 from ci_parity.config.yaml_source import parse, read_text
 
+_MANIFESTS = {"uv.lock": "pyproject.toml", "poetry.lock": "pyproject.toml"}
 
-def lock_files(deployment: Deployment, config: str) -> tuple[Path, ...]:
+
+def lock_files(root: Path, variants: Sequence[Variant], config: str) -> tuple[Path, ...]:
     """Return every file that pins packages, and those it includes pins from.
 
     Args:
-        deployment: what is released.
+        root: the deployment's folder.
+        variants: its variants.
         config: its config file below its root, empty where it was discovered.
     """
-    root = deployment.root
-    named = [*_of_variants(deployment), *_of_targets(deployment, config)]
+    named = [*_of_variants(variants), *_of_targets(root, config)]
     found: dict[Path, None] = {}
     for path in named:
         found[path] = None
@@ -27,16 +29,15 @@ def lock_files(deployment: Deployment, config: str) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def _of_variants(deployment: Deployment) -> Iterator[Path]:
-    for variant in deployment.variants:
+def _of_variants(variants: Sequence[Variant]) -> Iterator[Path]:
+    for variant in variants:
         for made in (variant.converter, variant.optimization):
             if made is not None and made.requires is not None:
                 yield made.requires
 
 
-def _of_targets(deployment: Deployment, config: str) -> Iterator[Path]:
+def _of_targets(root: Path, config: str) -> Iterator[Path]:
     """Yield the files that runtimes are pinned in, which a deployment no longer names."""
-    root = deployment.root
     if not config:
         found = find_pinned_runtime(root)
         if found is not None:
@@ -46,7 +47,11 @@ def _of_targets(deployment: Deployment, config: str) -> Iterator[Path]:
     for target in value.get("targets", {}).values():
         runtime = target.get("runtime")
         if isinstance(runtime, Mapping) and "requires" in runtime:
-            yield root / runtime["requires"]
+            path = root / runtime["requires"]
+            yield path
+            # Such a lock does not say which of its packages somebody asks for.
+            if path.name in _MANIFESTS and path.with_name(_MANIFESTS[path.name]).is_file():
+                yield path.with_name(_MANIFESTS[path.name])
 
 
 def _included(path: Path, root: Path) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ci_parity.base.canonical import canonical_bytes
+from ci_parity.base.errors import EvidenceError
 from ci_parity.config.model import Deployment, Target, Variant
 from ci_parity.config.runtimes import image_of
 from ci_parity.config.yaml_source import parse
@@ -55,6 +56,17 @@ class Subject:
     locks: tuple[Path, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFiles:
+    """What is known of a model's files: the graph's digest, and names and digests of its weights.
+
+    A digest that is empty is measured.
+    """
+
+    graph_sha256: str = ""
+    weights: tuple[tuple[str, str], ...] = ()
+
+
 def manifest_of(deployment: Deployment, models: Mapping[str, ModelFacts]) -> bytes:
     """Return the bundle manifest of a deployment.
 
@@ -65,10 +77,17 @@ def manifest_of(deployment: Deployment, models: Mapping[str, ModelFacts]) -> byt
     Raises:
         EvidenceError: a file cannot be read, or cannot stand in a bundle.
     """
-    return manifest_of_subject(subject_of(deployment), models)
+    known = {
+        name: ModelFiles(
+            graph_sha256=facts.graph_sha256,
+            weights=tuple((file.name, file.sha256) for file in facts.files),
+        )
+        for name, facts in models.items()
+    }
+    return manifest_of_subject(subject_of(deployment), known)
 
 
-def manifest_of_subject(subject: Subject, models: Mapping[str, ModelFacts] | None = None) -> bytes:
+def manifest_of_subject(subject: Subject, models: Mapping[str, ModelFiles] | None = None) -> bytes:
     """Return the bundle manifest of a subject; without `models` its graphs are opened."""
     parts = parts_of(subject, models)
     return bundle_manifest(facts_of(subject), tuple(describe(part) for part in parts))
@@ -96,7 +115,7 @@ def subject_of(deployment: Deployment) -> Subject:
         policy_json=deployment.policy_json,
         labels=tuple(dict.fromkeys(files)),
         judges=tuple(dict.fromkeys(judges)),
-        locks=lock_files(deployment, config),
+        locks=lock_files(root, deployment.variants, config),
     )
 
 
@@ -118,9 +137,7 @@ def facts_of(subject: Subject) -> BundleFacts:
     )
 
 
-def parts_of(
-    subject: Subject, models: Mapping[str, ModelFacts] | None = None
-) -> tuple[Part, ...]:
+def parts_of(subject: Subject, models: Mapping[str, ModelFiles] | None = None) -> tuple[Part, ...]:
     """Return the files of a bundle, each once, under the first role that it has.
 
     Labels, judges and locks that are not there are left out (`missing_of`): what depends on them is
@@ -141,7 +158,7 @@ def missing_of(subject: Subject) -> tuple[Path, ...]:
     return tuple(path for path in named if not path.is_file())
 
 
-def _parts(subject: Subject, models: Mapping[str, ModelFacts] | None) -> Iterator[Part]:
+def _parts(subject: Subject, models: Mapping[str, ModelFiles] | None) -> Iterator[Part]:
     root = subject.root
     for variant in subject.variants:
         yield from _model(variant, root, models)
@@ -157,15 +174,13 @@ def _parts(subject: Subject, models: Mapping[str, ModelFacts] | None) -> Iterato
     yield from own_parts(_licences(folders), root, "licence")
 
 
-def _model(
-    variant: Variant, root: Path, models: Mapping[str, ModelFacts] | None
-) -> Iterator[Part]:
+def _model(variant: Variant, root: Path, models: Mapping[str, ModelFiles] | None) -> Iterator[Part]:
     """Yield the graph and its external data; the graph is looked at before it is opened."""
     if models is not None:
         facts = models[variant.name]
         yield part_of(variant.path, root, "graph", facts.graph_sha256)
-        for file in facts.files:
-            yield part_of(variant.path.parent / file.name, root, "weights", file.sha256)
+        for name, sha256 in facts.weights:
+            yield part_of(variant.path.parent / name, root, "weights", sha256)
         return
     from ci_parity.base.onnx_model import external_files, load_graph
 
@@ -246,3 +261,37 @@ def _target(target: Target) -> BundleTarget:
         name=target.name, runtime=target.runtime, provider=target.provider, options=target.options,
         image=image.digest if image is not None else "",
     )  # fmt: skip
+
+
+def build(root: Path, config: str, out: Path) -> bytes:
+    """Pack the bundle of a deployment and return its manifest.
+
+    1. The deployment and its fixture set are opened as `check` opens them.
+    2. Every file that belongs to it is chosen; none may be missing.
+    3. All are read once, hashed and written in the same go (`pack`).
+
+    Args:
+        root: the repository, or the folder of one deployment in it.
+        config: the config file below it, empty for the usual one.
+        out: the folder, or the archive that ends in `.tar`, to make.
+
+    Raises:
+        ConfigError: the config is wrong, or something is at `out`.
+        EvidenceError: a file is missing, changes meanwhile, or cannot stand in a bundle.
+        InfrastructureError: the bundle cannot be written.
+    """
+    from ci_parity.release.bundle.pack import pack, refuse_existing
+    from ci_parity.stages.identify import fixtures_of
+    from ci_parity.stages.submodules import checked_out
+
+    refuse_existing(out)
+    deployment = checked_out(root, config)
+    subject = subject_of(deployment)
+    for path in missing_of(subject):
+        raise EvidenceError(
+            "a file that belongs to the bundle is not there",
+            where=str(path),
+            remedy="restore it, or take it out of the config",
+        )
+    fixtures_of(deployment)
+    return pack(facts_of(subject), parts_of(subject), out)

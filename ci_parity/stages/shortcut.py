@@ -10,7 +10,7 @@ which also knows drivers and installed files, it is not taken.
 import mmap
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.errors import CiParityError
 from ci_parity.config import CONFIG_NAME
@@ -19,6 +19,9 @@ from ci_parity.config.yaml_source import parse, read_text
 from ci_parity.detect.git import Repository
 from ci_parity.records.identity import BaselineSource, ChangeSet
 from ci_parity.records.verdict import Verdict
+
+if TYPE_CHECKING:
+    from ci_parity.stages.bundling import Subject
 
 # How a tensor says that its data lies in another file: the key of an external-data entry. A graph
 # without these bytes has no external data.
@@ -47,6 +50,8 @@ def unchanged_by_git(root: Path, config: str, base: str) -> tuple[Verdict, bytes
 def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | None:
     value = parse(read_text(config), where=config.name).value
     variants: dict[str, Any] = value["variants"]
+    if config.parent != root:
+        return None
     # Requirements include other files, and a script imports some.
     plain = not any("converter" in v for v in variants.values())
     plain = plain and all(isinstance(v.get("optimization", ""), str) for v in variants.values())
@@ -71,7 +76,7 @@ def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | N
         return None
     if not repository.same_since(commit, [config, *models, *recipes, *pins, fixtures]):
         return None
-    return _verdict(value.get("deployment", "model"), root, models, commit)
+    return _verdict(_subject(value, root, config), commit)
 
 
 def _pinned_by(root: Path, runtime: object) -> list[Path] | None:
@@ -108,13 +113,39 @@ def _whole(model: Path) -> bool:
         return data.find(_EXTERNAL) < 0
 
 
-def _verdict(name: str, root: Path, models: list[Path], commit: str) -> tuple[Verdict, bytes]:
+def _subject(value: dict[str, Any], root: Path, config: Path) -> "Subject":
+    """Return what the bundle is made of, as the full path would; git vouches for the config."""
+    from ci_parity.config.load import filled, plain_target, policy_json
+    from ci_parity.config.model import Optimization, Variant
+    from ci_parity.config.pinned import with_pin
+    from ci_parity.stages.bundle_locks import lock_files
+    from ci_parity.stages.bundling import Subject
+
+    full = filled(value)
+    variants = tuple(
+        Variant(
+            name=name, path=root / raw["path"], made_from=raw.get("from", ""),
+            optimization=Optimization(recipe=root / raw["optimization"])
+            if "optimization" in raw else None,
+        )
+        for name, raw in full["variants"].items()
+    )  # fmt: skip
+    return Subject(
+        name=full["deployment"], root=root, config=config.name, variants=variants,
+        targets=tuple(
+            plain_target(name, with_pin(raw, root, name)) for name, raw in full["targets"].items()
+        ),
+        fixtures=root / full["fixtures"], policy_json=policy_json(full),
+        locks=lock_files(root, variants, config.name),
+    )  # fmt: skip
+
+
+def _verdict(subject: "Subject", commit: str) -> tuple[Verdict, bytes]:
     from ci_parity.base.digest import sha256_bytes
-    from ci_parity.release.bundle import bundle_manifest, describe_file
+    from ci_parity.stages.bundling import ModelFiles, manifest_of_subject
     from ci_parity.stages.unchanged import unchanged
 
-    described = {model: describe_file(model, root, "graph") for model in models}
-    manifest = bundle_manifest(tuple(described.values()))
+    manifest = manifest_of_subject(subject, {v.name: ModelFiles() for v in subject.variants})
     source = BaselineSource(kind="merge-base", label=f"commit {commit[:12]}", commit=commit)
     changes = ChangeSet(source=source, changes=(), identities=(), baselines=(), to_run=())
-    return unchanged(name, changes, sha256_bytes(manifest)), manifest
+    return unchanged(subject.name, changes, sha256_bytes(manifest)), manifest

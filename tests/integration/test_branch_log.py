@@ -300,8 +300,8 @@ def test_a_push_accepted_but_answered_500_is_one_record(
 def server(remote: Path) -> Callable[..., GitHttpServer]:
     """Return how to serve the remote over HTTP and let a clone know address and token."""
 
-    def serve(clone: Path, **faults: int) -> GitHttpServer:
-        served = GitHttpServer(remote.parent, BASIC, **faults)
+    def serve(clone: Path, lost_pushes: int = 0) -> GitHttpServer:
+        served = GitHttpServer(remote.parent, BASIC, lost_pushes)
         git(clone, "remote", "set-url", "origin", f"http://{served.address}/models.git")
         key = f"http.http://{served.address}/.extraheader"
         git(clone, "config", "--local", key, f"AUTHORIZATION: {BASIC}")

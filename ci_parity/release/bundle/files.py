@@ -143,7 +143,7 @@ def opened(path: Path) -> Iterator[FileIO]:
     if path.is_symlink():
         raise refused_link(path)
     try:
-        with open(  # noqa: PTH123 - a path opens with flags only here
+        with open(
             path, "rb", buffering=0, opener=lambda name, _: os.open(name, flags | _binary())
         ) as stream:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):

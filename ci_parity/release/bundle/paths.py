@@ -82,8 +82,10 @@ def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
     """Yield each pair of paths that cannot stand side by side everywhere, and why."""
     seen: dict[str, str] = {}
     for path in paths:
-        if (other := seen.setdefault(folded(path), path)) is not path:
-            yield other, path, "some file systems cannot tell apart"
+        name = folded(path)
+        if name in seen:
+            yield seen[name], path, "some file systems cannot tell apart"
+        seen[name] = path
     for name, path in seen.items():
         for parent in PurePosixPath(name).parents:
             if str(parent) in seen:

@@ -16,7 +16,7 @@ from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import ConfigError, EvidenceError
 from ci_parity.release.bundle.card import render_card
 from ci_parity.release.bundle.files import Writer
-from ci_parity.release.bundle.manifest import Manifest, read_manifest
+from ci_parity.release.bundle.manifest import BundleFacts, Manifest, read_manifest
 from ci_parity.release.bundle.paths import CARD_NAME, MANIFEST_NAME, folded
 
 MAX_PROBLEMS = 100
@@ -45,6 +45,12 @@ class Verified:
     def whole(self) -> bool:
         """Whether nothing is wrong."""
         return not self.problem_count and self.manifest is not None
+
+    @property
+    def facts(self) -> BundleFacts:
+        """What the manifest of a whole bundle says beside its files."""
+        assert self.manifest is not None
+        return self.manifest.facts
 
 
 @dataclass(slots=True, kw_only=True)

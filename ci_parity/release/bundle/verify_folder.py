@@ -42,7 +42,7 @@ def inspect_folder(folder: Path, inspection: Inspection) -> None:
 
 def _listed_folders(inspection: Inspection) -> set[str]:
     assert inspection.manifest is not None
-    parents = set()
+    parents: set[str] = set()
     for file in inspection.manifest.files:
         parts = file.path.split("/")[:-1]
         parents.update("/".join(parts[: count + 1]) for count in range(len(parts)))

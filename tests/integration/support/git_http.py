@@ -1,8 +1,10 @@
 """A git server over HTTP on the loopback interface: real git behind it, one token in front.
 
-It can lose answers: a push is then carried out and reported to the client as status 500.
+It can lose answers: a push is then carried out and reported to the client as status 500. It can
+also lose pushes before they are carried out, which looks the same.
 """
 
+import random
 import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,12 +20,23 @@ class GitHttpServer:
         root: the folder of bare repositories.
         authorization: the one accepted value of the header, such as `basic …`.
         lost_pushes: how many pushes to carry out and then report as failed.
+        faults: chances for each push to be carried out and reported as failed, and to be reported
+            as failed without being carried out; with the seed of the dice.
     """
 
-    def __init__(self, root: Path, authorization: str, lost_pushes: int = 0) -> None:
+    def __init__(
+        self,
+        root: Path,
+        authorization: str,
+        lost_pushes: int = 0,
+        faults: tuple[float, float, int] = (0.0, 0.0, 0),
+    ) -> None:
         self.root = root
         self.authorization = authorization
         self.lost_pushes = lost_pushes
+        self.lost = 0
+        self._after, self._before, seed = faults
+        self._dice = random.Random(seed)  # noqa: S311 - a test's dice, with its seed
         self.seen: list[list[str]] = []
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
         self._server.daemon_threads = True
@@ -34,6 +47,15 @@ class GitHttpServer:
     def address(self) -> str:
         """Host and port."""
         return f"127.0.0.1:{self._server.server_address[1]}"
+
+    def loses(self) -> tuple[bool, bool]:
+        """Tell whether to lose the push at hand before it is carried out, or after."""
+        before = self._dice.random() < self._before
+        after = self.lost_pushes > 0 or self._dice.random() < self._after
+        if after and self.lost_pushes:
+            self.lost_pushes -= 1
+        self.lost += before or after
+        return before, after
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -64,9 +86,10 @@ class _Handler(BaseHTTPRequestHandler):
         if sent != [git.authorization]:
             self._answer(401, [("WWW-Authenticate", 'Basic realm="git"')], b"")
             return
-        status, headers, content = self._backend(git, body)
-        if self.command == "POST" and self.path.endswith("/git-receive-pack") and git.lost_pushes:
-            git.lost_pushes -= 1
+        push = self.command == "POST" and self.path.endswith("/git-receive-pack")
+        before, after = git.loses() if push else (False, False)
+        status, headers, content = (500, [], b"") if before else self._backend(git, body)
+        if after:
             status, headers, content = 500, [], b"the answer was lost"
         self._answer(status, headers, content)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,8 +13,43 @@ from hypothesis import strategies as st
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.release import FileDigest
-from ci_parity.release.bundle import bundle_digest, bundle_manifest, describe_file
+from ci_parity.release.bundle.files import describe, part_of
+from ci_parity.release.bundle.manifest import (
+    BundleCase,
+    BundleFacts,
+    BundleFixtures,
+    BundleTarget,
+    BundleVariant,
+    bundle_digest,
+    read_manifest,
+)
+from ci_parity.release.bundle.manifest import bundle_manifest as manifest_of
 from tests.unit.release.samples import digest
+
+FACTS = BundleFacts(
+    deployment="reader",
+    config="",
+    variants=(),
+    targets=(
+        BundleTarget(
+            name="cpu", runtime="onnxruntime==1.32.0", provider="CPUExecutionProvider",
+            options='{"provider":{},"session":{}}',
+        ),
+    ),
+    fixtures=BundleFixtures(folder="cases", cases=(BundleCase(name="one", classes=("typical",)),)),
+    policy='{"tolerance":"calibrated"}',
+    validate=("ci-parity", "bundle", "validate", "."),
+)  # fmt: skip
+
+
+def bundle_manifest(files: Sequence[FileDigest], facts: BundleFacts = FACTS) -> bytes:
+    """Return the manifest of these files."""
+    return manifest_of(facts, files)
+
+
+def describe_file(path: Path, root: Path, role: str, sha256: str = "") -> FileDigest:
+    """Choose a file and return its entry."""
+    return describe(part_of(path, root, role, sha256))
 
 
 def file(path: str = "model.onnx", word: str = "graph", role: str = "graph") -> FileDigest:
@@ -33,9 +69,15 @@ def test_the_manifest_spelled_out() -> None:
     manifest = bundle_manifest([file("b/w.bin", "w", "weights"), file("a.onnx", "g")])
     a, b = digest("g"), digest("w")
     assert manifest.decode() == (
-        f'{{"files":[{{"path":"a.onnx","role":"graph","sha256":"{a}","size":1}},'
+        '{"config":"","deployment":"reader",'
+        f'"files":[{{"path":"a.onnx","role":"graph","sha256":"{a}","size":1}},'
         f'{{"path":"b/w.bin","role":"weights","sha256":"{b}","size":1}}],'
-        '"schema":"ci-parity/bundle/v1"}'
+        '"fixtures":{"cases":[{"classes":["typical"],"name":"one"}],"folder":"cases",'
+        '"license":"","provenance":"{}"},'
+        r'"policy":"{\"tolerance\":\"calibrated\"}","schema":"ci-parity/bundle/v2",'
+        r'"targets":[{"image":"","name":"cpu","options":"{\"provider\":{},\"session\":{}}",'
+        '"provider":"CPUExecutionProvider","runtime":"onnxruntime==1.32.0"}],'
+        '"validate":["ci-parity","bundle","validate","."],"variants":[]}'
     )
     assert bundle_digest(manifest) == sha256_bytes(manifest)
 
@@ -145,10 +187,73 @@ def test_refuses_what_is_no_size(bad: int) -> None:
     assert "not a size" in refused(replace(file(), size_bytes=bad))
 
 
-@pytest.mark.parametrize("bad", ["", "Graph", "two words", "graph\n"])
+@pytest.mark.parametrize("bad", ["", "Graph", "two words", "graph\n", "engine"])
 def test_refuses_what_is_no_role(bad: str) -> None:
-    """A role is one lowercase word."""
+    """What a file is for is one of the known roles."""
     assert "not a role" in refused(file(role=bad))
+
+
+@pytest.mark.parametrize("path", ["bundle.json", "Bundle.JSON", "BUNDLE.md", "bundle.MD"])
+def test_refuses_the_names_of_its_own_files(path: str) -> None:
+    """The manifest and the card stand beside the files."""
+    assert "keeps for itself" in refused(file(path))
+
+
+@pytest.mark.parametrize(
+    "path", ["a" * 256, "/".join(["a" * 200] * 6), "/".join("a" * 33), "é" * 128]
+)
+def test_refuses_paths_that_are_too_long(path: str) -> None:
+    """Not every file system holds such names."""
+    assert "is longer than" in refused(file(path)) or "parts" in refused(file(path))
+
+
+def test_reads_what_it_wrote() -> None:
+    """A manifest says the same when it is read."""
+    facts = replace(FACTS, variants=(BundleVariant(name="v", path="model.onnx"),))
+    read = read_manifest(bundle_manifest([file()], facts))
+    assert (read.facts, read.files) == (facts, (file(),))
+
+
+def test_refuses_a_variant_or_config_that_is_not_packed() -> None:
+    """What the manifest speaks of is in the bundle, under its role."""
+    lost = replace(FACTS, variants=(BundleVariant(name="v", path="model.onnx"),))
+    with pytest.raises(EvidenceError, match="graph of variant 'v' is not in the bundle"):
+        bundle_manifest([file(role="weights")], lost)
+    with pytest.raises(EvidenceError, match="config is not in the bundle"):
+        bundle_manifest([file()], replace(FACTS, config="ci-parity.yml"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('"size":5', '"size": 5'),
+        ('"size":5', '"size":5.0'),
+        ('"size":5', '"size":5,"size":5'),
+        ('"size":5', '"size":"5"'),
+        ('"size":5', '"mode":5'),
+        ('"config":""', '"config":"","more":1'),
+        ('"config":"",', ""),
+        ("bundle/v2", "bundle/v1"),
+        ("model.onnx", "../model.onnx"),
+        ('"variants":[]}', '"variants":[]}\n'),
+        ('"variants":[]}', '"variants":[]'),
+        ('"cpu"', "NaN"),
+        ('"cpu"', "[" * 100_000),
+    ],
+)
+def test_refuses_to_read_what_it_does_not_write(before: str, after: str) -> None:
+    """A manifest has one form, and two readers cannot understand it differently."""
+    text = bundle_manifest([file()]).decode()
+    assert before in text
+    with pytest.raises(EvidenceError):
+        read_manifest(text.replace(before, after).encode())
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema":"ci-parity/bundle/v2"}', "\xff"])
+def test_refuses_to_read_what_is_no_manifest(text: str) -> None:
+    """Another document, or none."""
+    with pytest.raises(EvidenceError):
+        read_manifest(text.encode("latin-1"))
 
 
 def test_describes_a_file(tmp_path: Path) -> None:
