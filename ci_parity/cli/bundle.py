@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ci_parity.base.escape import visible
 from ci_parity.cli import options
 
 if TYPE_CHECKING:
@@ -137,9 +138,9 @@ def validate(path: Path, digest: str, json_path: str, **forms: Path | None) -> i
 def _say_whole(path: Path, found: "Verified", expected: str) -> None:
     assert found.manifest is not None
     manifest = found.manifest
+    name = visible(manifest.facts.deployment, 100)
     click.echo(
-        f"{path}: whole, bundle of {manifest.facts.deployment}, {len(manifest.files)} files, "
-        f"{manifest.size_bytes} bytes"
+        f"{path}: whole, bundle of {name}, {len(manifest.files)} files, {manifest.size_bytes} bytes"
     )
     click.echo(f"sha256:{found.digest}")
     if not expected:

@@ -29,6 +29,8 @@ Examples:
   ci-parity log show --log file:release-log.jsonl --kind released --last 5
   ci-parity log prove 17 --out line.tlog-proof
   ci-parity log verify --proof line.tlog-proof --key log.pub
+  ci-parity log checkpoint --signing-key log.key --out head.checkpoint
+  ci-parity log revoke sha256:DIGEST --reason "labels were swapped"
 """
 _signing_key = click.option(
     "--signing-key",
@@ -293,17 +295,16 @@ def _with_last_seen(
 def _verified(root: Path, log: str, checkpoint: str) -> "tuple[Snapshot, Audit, LogTree | None]":
     """Return a log that contradicts nothing, with its tree; without one it has been said why."""
     from ci_parity.release.audit import audit_log
-    from ci_parity.release.checkpoint import LogTree
 
     opened = _open(root, log)
     seen = _last_seen() if checkpoint != _NONE else None
     _, given = _with_last_seen(seen, opened, _given(checkpoint))
     snapshot = opened.snapshot()
     audit = audit_log(snapshot, where=opened.label, given=given)
-    if snapshot.data is None or audit.outcome is not Outcome.PASS:
+    if audit.outcome is not Outcome.PASS:
         _print(audit, signed=True)
         return snapshot, audit, None
-    return snapshot, audit, LogTree(snapshot.data)
+    return snapshot, audit, audit.tree
 
 
 def _sealed(

@@ -42,11 +42,15 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What was verified: the lines, the state they amount to, and every claim."""
+    """What was verified: the lines, the state they amount to, and every claim.
+
+    `tree` is that of a whole log, from which lines can be proved.
+    """
 
     lines: tuple[LogLine, ...]
     checkpoint: Checkpoint | None
     claims: tuple[Claim, ...]
+    tree: LogTree | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -94,7 +98,7 @@ def audit_log(
         )
     if key is not None:
         claims += _signatures((*sources, *given), key, now)
-    return Audit(lines=lines, checkpoint=now, claims=tuple(claims))
+    return Audit(lines=lines, checkpoint=now, claims=tuple(claims), tree=tree)
 
 
 def audit_proof(

@@ -9,6 +9,7 @@ import base64
 import binascii
 import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
 
@@ -45,20 +46,22 @@ class LogTree(Tree):
 
     def __init__(self, data: bytes) -> None:
         """Begin with all lines of a log's bytes."""
-        super().__init__()
         self._data = data
         self._ends = array("Q")
         self.origin = origin_of(data)
-        start = 0
-        while (end := data.find(b"\n", start)) >= 0:
-            self.append(data[start:end])
-            self._ends.append(end)
-            start = end + 1
+        super().__init__(self._lines())
 
     def line(self, index: int) -> bytes:
         """Return the bytes of a line, without its newline."""
         start = self._ends[index - 1] + 1 if index else 0
         return self._data[start : self._ends[index]]
+
+    def _lines(self) -> Iterator[bytes]:
+        start = 0
+        while (end := self._data.find(b"\n", start)) >= 0:
+            yield self._data[start:end]
+            self._ends.append(end)
+            start = end + 1
 
     def checkpoint(self) -> Checkpoint:
         """Return the checkpoint of all lines."""

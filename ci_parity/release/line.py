@@ -8,7 +8,7 @@ another log's line, a line that does not follow the one before it.
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date
 from functools import lru_cache
 from typing import NoReturn
 
@@ -127,22 +127,26 @@ def _decode(line: bytes, log: str | None, seq: int, prev: str) -> LogLine:
         channel, idempotency, kind, origin, before, number, deployment, failed, finished, expected,
         ran, commit, url, result, _, tool, bundle,
     ) = match.groups()  # fmt: skip
+    if "\\" in channel + idempotency + origin + deployment + url + tool:
+        channel, idempotency, origin, deployment, url, tool = map(
+            _plain, (channel, idempotency, origin, deployment, url, tool)
+        )
     entry = LogEntry(
         kind=_KINDS[kind],
-        channel=_plain(channel),
-        idempotency=_plain(idempotency),
+        channel=channel,
+        idempotency=idempotency,
         bundle=bundle,
         commit=commit,
         finished_at=finished,
-        deployment=_plain(deployment),
+        deployment=deployment,
         identities=identities,
         findings_failed=tuple(json.loads(f"[{failed}]")) if failed else (),
         cases_run=int(ran),
         cases_expected=int(expected),
-        tool_version=_plain(tool),
-        run_url=_plain(url),
+        tool_version=tool,
+        run_url=url,
     )
-    _check_place(int(number), seq, before, prev, _plain(origin), log)
+    _check_place(int(number), seq, before, prev, origin, log)
     _check_sense(entry, result)
     return LogLine(seq=seq, sha256=sha256_bytes(line), entry=entry)
 
@@ -209,10 +213,8 @@ def _check_sense(entry: LogEntry, result: str) -> None:
         raise EvidenceError(
             f"{entry.kind.value} means {RESULTS[entry.kind]}, but the statement says {result}"
         )
-    try:
-        datetime.fromisoformat(entry.finished_at)
-    except ValueError as error:
-        raise EvidenceError(f"finishedOn is no time: {error}") from error
+    if why := _no_day(entry.finished_at[:10]):
+        raise EvidenceError(f"finishedOn is no time: {why}")
     if result == "PASSED" and (
         not entry.identities
         or entry.findings_failed
@@ -225,6 +227,16 @@ def _check_sense(entry: LogEntry, result: str) -> None:
             f"{len(entry.findings_failed)} findings failed",
             remedy="record it as blocked or inconclusive",
         )
+
+
+@lru_cache(maxsize=1024)
+def _no_day(text: str) -> str:
+    """Say why a well-formed date does not exist, if so; the layout has checked the hours."""
+    try:
+        date.fromisoformat(text)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _refuse(line: bytes) -> NoReturn:

@@ -32,9 +32,11 @@ class Tree:
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:
         """Begin with the data of some leaves."""
-        self._levels: list[list[bytes]] = [[]]
-        for data in leaves:
-            self.append(data)
+        level = [leaf_hash(data) for data in leaves]
+        self._levels = [level]
+        while len(level) > 1:
+            level = [node_hash(*pair) for pair in zip(level[::2], level[1::2], strict=False)]
+            self._levels.append(level)
 
     def __len__(self) -> int:
         return len(self._levels[0])

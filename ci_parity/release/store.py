@@ -6,7 +6,7 @@ from typing import Protocol
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.records.release import LogEntry, LogLine
-from ci_parity.release.chain import Guard, verify
+from ci_parity.release.chain import Guard
 from ci_parity.release.checkpoint import Snapshot
 from ci_parity.release.note import SigningKey
 
@@ -64,16 +64,6 @@ def open_log(
         where=f"release.log: {spec!a}",
         remedy="write branch:NAME, file:PATH or a path",
     )
-
-
-def verify_log(log: ReleaseLog) -> tuple[LogLine, ...]:
-    """Return all lines of a log after holding every byte of it to the rules, a torn end included.
-
-    Raises:
-        EvidenceError: at the first byte that does not belong; `read` passes a torn end over.
-    """
-    data = log.stored()
-    return () if data is None else verify(data, origin=None, where=log.label)
 
 
 def _open_branch(name: str, root: Path, origin: str | None, key: SigningKey | None) -> ReleaseLog:

@@ -5,21 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.base.pins import read_pins
 from ci_parity.config.model import Variant
 from ci_parity.config.pinned import find_pinned_runtime
-from ci_parity.config.yaml_source import parse, read_text
 
 _MANIFESTS = {"uv.lock": "pyproject.toml", "poetry.lock": "pyproject.toml"}
 
 
-def lock_files(root: Path, variants: Sequence[Variant], config: str) -> tuple[Path, ...]:
+def lock_files(
+    root: Path, variants: Sequence[Variant], config: Mapping[str, Any] | None
+) -> tuple[Path, ...]:
     """Return every file that pins packages, and those it includes pins from.
 
     Args:
         root: the deployment's folder.
         variants: its variants.
-        config: its config file below its root, empty where it was discovered.
+        config: its config as written, None where it was discovered.
     """
     named = [*_of_variants(variants), *_of_targets(root, config)]
     found: dict[Path, None] = {}
@@ -36,15 +36,14 @@ def _of_variants(variants: Sequence[Variant]) -> Iterator[Path]:
                 yield made.requires
 
 
-def _of_targets(root: Path, config: str) -> Iterator[Path]:
+def _of_targets(root: Path, config: Mapping[str, Any] | None) -> Iterator[Path]:
     """Yield the files that runtimes are pinned in, which a deployment no longer names."""
-    if not config:
+    if config is None:
         found = find_pinned_runtime(root)
         if found is not None:
             yield found.path
         return
-    value: Mapping[str, Any] = parse(read_text(root / config), where=config).value
-    for target in value.get("targets", {}).values():
+    for target in config.get("targets", {}).values():
         runtime = target.get("runtime")
         if isinstance(runtime, Mapping) and "requires" in runtime:
             path = root / runtime["requires"]
@@ -56,6 +55,8 @@ def _of_targets(root: Path, config: str) -> Iterator[Path]:
 
 def _included(path: Path, root: Path) -> Iterator[str]:
     """Yield the files that pins of `path` stand in; one that cannot be read is judged elsewhere."""
+    from ci_parity.base.pins import read_pins
+
     try:
         pins = read_pins(path, root)
     except EvidenceError:

@@ -16,7 +16,7 @@ from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import EvidenceError
 from ci_parity.config.model import Deployment, Target, Variant
 from ci_parity.config.runtimes import image_of
-from ci_parity.config.yaml_source import parse
+from ci_parity.config.yaml_source import parse, read_text
 from ci_parity.fixtures.manifest import MANIFEST_NAME, manifest_text
 from ci_parity.records.model_facts import ModelFacts
 from ci_parity.release.bundle.files import Part, describe, part_of
@@ -40,8 +40,9 @@ _CASES = "test_data_set_*"
 class Subject:
     """As much of a deployment as a bundle is made of.
 
-    `config` is the config file below `root`, empty where the deployment was discovered. `labels`
-    and `judges` are the files that decisions rest on, `locks` what pins packages.
+    `config` is the config file below `root`, empty where the deployment was discovered. `cases` is
+    what the list in the folder `fixtures` says; `labels` and `judges` are the files that decisions
+    rest on, `locks` what pins packages.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Subject:
     variants: tuple[Variant, ...]
     targets: tuple[Target, ...]
     fixtures: Path
+    cases: BundleFixtures
     policy_json: str
     labels: tuple[Path, ...] = ()
     judges: tuple[Path, ...] = ()
@@ -100,6 +102,7 @@ def subject_of(deployment: Deployment) -> Subject:
 
     root = deployment.root
     config = deployment.origin if (root / deployment.origin).is_file() else ""
+    written = parse(read_text(root / config), where=config).value if config else None
     decisions = deployment.policy.decisions.values()
     scripts = {d.judge.script for d in decisions if d.judge is not None}
     files = [path for d in decisions for path in d.files if path not in scripts]
@@ -112,10 +115,11 @@ def subject_of(deployment: Deployment) -> Subject:
         variants=deployment.variants,
         targets=deployment.targets,
         fixtures=deployment.fixtures,
+        cases=listed_cases(deployment.fixtures, root),
         policy_json=deployment.policy_json,
         labels=tuple(dict.fromkeys(files)),
         judges=tuple(dict.fromkeys(judges)),
-        locks=lock_files(root, deployment.variants, config),
+        locks=lock_files(root, deployment.variants, written),
     )
 
 
@@ -131,7 +135,7 @@ def facts_of(subject: Subject) -> BundleFacts:
             for v in subject.variants
         ),
         targets=tuple(_target(target) for target in subject.targets),
-        fixtures=_fixtures(subject),
+        fixtures=subject.cases,
         policy=subject.policy_json,
         validate=VALIDATE,
     )
@@ -199,7 +203,7 @@ def _cases(subject: Subject) -> Iterator[Part]:
     folder, root = subject.fixtures, subject.root
     listed = folder / MANIFEST_NAME
     yield from own_parts([listed], root, "fixtures", within=folder)
-    for case in _listed(folder):
+    for case in subject.cases.cases:
         files = sorted(_files(folder / case.name))
         references = [f for f in files if f.name.startswith("output_") and f.suffix == ".pb"]
         inputs = [file for file in files if file not in references]
@@ -218,18 +222,22 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _fixtures(subject: Subject) -> BundleFixtures:
-    said = _list_of(subject.fixtures)
+def listed_cases(folder: Path, root: Path) -> BundleFixtures:
+    """Return what a fixture set's list says; it is read as it stands, and not validated.
+
+    Raises:
+        EvidenceError: it cannot be read.
+    """
+    said = _list_of(folder)
     return BundleFixtures(
-        folder=relative(subject.fixtures, subject.root),
-        cases=_listed(subject.fixtures),
+        folder=relative(folder, root),
+        cases=_cases_of(said, folder),
         license=said.get("license", ""),
         provenance=canonical_bytes(said.get("provenance", {})).decode(),
     )
 
 
-def _listed(folder: Path) -> tuple[BundleCase, ...]:
-    said = _list_of(folder)
+def _cases_of(said: Mapping[str, Any], folder: Path) -> tuple[BundleCase, ...]:
     if not said:
         names = sorted(path.name for path in folder.glob(_CASES) if path.is_dir())
         return tuple(BundleCase(name=name) for name in names)

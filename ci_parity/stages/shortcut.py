@@ -119,7 +119,7 @@ def _subject(value: dict[str, Any], root: Path, config: Path) -> "Subject":
     from ci_parity.config.model import Optimization, Variant
     from ci_parity.config.pinned import with_pin
     from ci_parity.stages.bundle_locks import lock_files
-    from ci_parity.stages.bundling import Subject
+    from ci_parity.stages.bundling import Subject, listed_cases
 
     full = filled(value)
     variants = tuple(
@@ -135,8 +135,9 @@ def _subject(value: dict[str, Any], root: Path, config: Path) -> "Subject":
         targets=tuple(
             plain_target(name, with_pin(raw, root, name)) for name, raw in full["targets"].items()
         ),
-        fixtures=root / full["fixtures"], policy_json=policy_json(full),
-        locks=lock_files(root, variants, config.name),
+        fixtures=root / full["fixtures"],
+        cases=listed_cases(root / full["fixtures"], root), policy_json=policy_json(full),
+        locks=lock_files(root, variants, value),
     )  # fmt: skip
 
 

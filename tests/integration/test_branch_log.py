@@ -134,7 +134,7 @@ def test_leaves_the_users_repository_alone(clone: Path) -> None:
     assert snapshot(clone) == before
 
 
-def test_an_entry_stands_once(clone: Path, remote: Path) -> None:
+def test_53_an_entry_stands_once(clone: Path, remote: Path) -> None:
     """A rerun finds its line and makes no commit."""
     first = BranchLog(clone, BRANCH).append(entry(1))
     again = BranchLog(clone, BRANCH).append(entry(1, finished_at="2026-12-24T00:00:00Z"))
@@ -184,7 +184,7 @@ def test_an_emptied_or_torn_log_is_refused(clone: Path, data: bytes) -> None:
         BranchLog(clone, BRANCH).append(entry(1))
 
 
-def test_a_branch_without_the_log_is_refused(clone: Path) -> None:
+def test_55_a_branch_without_the_log_is_refused(clone: Path) -> None:
     """A branch that someone replaced does not look like a log not yet begun."""
     put_on_branch(clone, "index.html", b"pages")
     for act in (BranchLog(clone, BRANCH).read, lambda: BranchLog(clone, BRANCH).append(entry(2))):
@@ -192,7 +192,7 @@ def test_a_branch_without_the_log_is_refused(clone: Path) -> None:
             act()
 
 
-def test_a_remote_that_is_gone_is_an_error(clone: Path, remote: Path) -> None:
+def test_51_a_remote_that_is_gone_is_an_error(clone: Path, remote: Path) -> None:
     """Reading cannot be done, publishing failed; neither finds an empty log."""
     remote.rename(remote.with_name("moved.git"))
     with pytest.raises(InfrastructureError, match="ls-remote failed"):
@@ -273,7 +273,7 @@ def test_a_push_that_rules_forbid_ends_soon(clone: Path, remote: Path) -> None:
     assert all(0 <= wait <= 2 for wait in waits)
 
 
-def test_a_push_accepted_but_cut_off_is_one_record(clone: Path, remote: Path) -> None:
+def test_52_a_push_accepted_but_cut_off_is_one_record(clone: Path, remote: Path) -> None:
     """The server dies between moving the branch and saying so; the line is found, not doubled."""
     once = '[ "$1" = committed ] && [ ! -e died ] && touch died && kill -9 $PPID; exit 0'
     hook(remote, "reference-transaction", once)
@@ -284,7 +284,7 @@ def test_a_push_accepted_but_cut_off_is_one_record(clone: Path, remote: Path) ->
     assert git(remote, "rev-list", "--count", BRANCH) == "1"
 
 
-def test_a_push_accepted_but_answered_500_is_one_record(
+def test_52_a_push_accepted_but_answered_500_is_one_record(
     clone: Path, remote: Path, server: Callable[..., GitHttpServer]
 ) -> None:
     """Status 500 after the fact, twice: each entry still stands once."""

@@ -13,6 +13,7 @@ import yaml
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.cli import run
+from ci_parity.config.discover import find_deployment
 from ci_parity.release.store import open_log
 from tests.support.models import save_linear, scale_initializer
 from tests.support.user_repository import (
@@ -257,3 +258,55 @@ def built(cwd: Path, root: str, out: Path, umask: str, **variables: str) -> byte
     )
     assert done.returncode == 0, done.stderr
     return out.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("lock", "files"),
+    [
+        ("runtime.txt", {"runtime.txt": "-r more.txt\n", "more.txt": "onnxruntime==1.31.1\n"}),
+        (
+            "uv.lock",
+            {
+                "uv.lock": 'version = 1\n[[package]]\nname = "onnxruntime"\nversion = "1.31.1"\n'
+                'source = { registry = "https://pypi.org/simple" }\n',
+                "pyproject.toml": '[project]\nname = "p"\nversion = "1"\n'
+                'dependencies = ["onnxruntime"]\n',
+            },
+        ),
+    ],
+)
+def test_the_lock_of_a_runtime_travels(
+    repository: UserRepository, lock: str, files: dict[str, str]
+) -> None:
+    """Unpacked elsewhere, the config pins what it pinned at home."""
+    for name, text in files.items():
+        repository.write(name, text)
+    config = yaml.safe_load((repository.root / "ci-parity.yml").read_text())
+    config["targets"]["cpu"]["runtime"] = {"requires": lock}
+    repository.write("ci-parity.yml", yaml.safe_dump(config))
+    made = build(repository, "b")
+    assert dict.fromkeys(files, "lock").items() <= manifest(made).items()
+    at_home = find_deployment(repository.root).targets
+    assert find_deployment(made).targets == at_home
+    assert at_home[0].runtime == "onnxruntime==1.31.1"
+
+
+def test_an_image_stands_in_it_by_its_digest(repository: UserRepository) -> None:
+    """Nothing is pulled or packed; the digest pins it."""
+    digest = "sha256:" + "0123456789abcdef" * 4
+    config = yaml.safe_load((repository.root / "ci-parity.yml").read_text())
+    config["targets"]["cpu"]["runtime"] = {"image": f"registry.example/ort@{digest}"}
+    repository.write("ci-parity.yml", yaml.safe_dump(config))
+    said = json.loads((build(repository, "b") / "bundle.json").read_text(encoding="utf-8"))
+    assert [target["image"] for target in said["targets"]] == [digest]
+
+
+def test_a_looser_policy_is_another_bundle(
+    repository: UserRepository, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tolerance and contract are part of what is released."""
+    build(repository, "one.tar")
+    repository.replace("ci-parity.yml", "policy:", "policy:\n  tolerance: ladder")
+    build(repository, "two.tar")
+    digests = [line for line in capsys.readouterr().out.splitlines() if line.startswith("sha256:")]
+    assert len(set(digests)) == 2

@@ -16,6 +16,7 @@ from ci_parity.release.store import open_log
 from ci_parity.report.json_v1 import schema
 from tests.support.models import save_linear, scale_initializer
 from tests.support.user_repository import UserRepository, empty_repository, linear_repository
+from tests.unit.release.keys import private_pem, write_keys
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,7 +253,18 @@ def test_the_release_log_is_the_baseline_once_it_has_a_validated_line(
     lines = open_log("file:release-log.jsonl", repository.root).read()
     assert [line.entry.kind.value for line in lines] == ["validated", "blocked"]
     assert lines[0].entry.bundle != lines[1].entry.bundle
-    assert run(["log", "verify", "--root", str(repository.root)]) == 0
+    assert run(["log", "verify", "--checkpoint", "none", "--root", str(repository.root)]) == 0
+
+
+def test_a_run_with_a_signing_key_signs_the_log(
+    repository: UserRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key comes from the environment; the line that the run wrote is covered."""
+    monkeypatch.setenv("CI_PARITY_SIGNING_KEY", private_pem().decode())
+    assert check(repository, "--force", "--record", "always").code == 0
+    words = ["log", "verify", "--checkpoint", "none", "--root", str(repository.root)]
+    assert run([*words, "--key", str(write_keys(tmp_path)[1])]) == 0
+    assert run([*words, "--key", str(write_keys(tmp_path, "other")[1])]) == 3
 
 
 def test_an_edited_log_is_no_baseline(

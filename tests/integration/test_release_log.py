@@ -1,6 +1,7 @@
 """`ci-parity log` from end to end: real files, real keys, the last seen state in a real cache."""
 
 import json
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from ci_parity.cli import run
 from ci_parity.records.release import EntryKind
+from ci_parity.release.branch_log import BranchLog
 from ci_parity.release.chain import verify
 from ci_parity.release.file_log import FileLog
 from ci_parity.release.signing import find_signing_key
@@ -208,6 +210,36 @@ def test_a_bundle_is_revoked_by_its_whole_digest(log: Path, capsys: Output) -> N
         assert "is revoked by line 6" in capsys.readouterr().out
     line = verify(log.read_bytes(), origin=None)[-1].entry
     assert (line.kind, line.findings_failed) == (EntryKind.REVOKED, ("labels were swapped",))
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """Run git in a folder and return what it printed."""
+    done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, check=True)
+    return done.stdout.decode().strip()
+
+
+def test_55_a_branch_that_was_pushed_back_or_away_is_detected(
+    tmp_path: Path, capsys: Output
+) -> None:
+    """Where its rules do not forbid that, whoever saw it before notices."""
+    git(tmp_path, "init", "--quiet", "--bare", "models.git")
+    git(tmp_path, "init", "--quiet", "clone")
+    git(tmp_path / "clone", "remote", "add", "origin", str(tmp_path / "models.git"))
+    branch = ("--root", "clone", "--log", "branch:ci-parity-log")
+    assert command("verify", *branch) == 3
+    for number in range(3):
+        BranchLog(tmp_path / "clone", "ci-parity-log").append(entry(number))
+    assert command("verify", *branch) == 0
+    tip = git(tmp_path / "models.git", "rev-parse", "ci-parity-log")
+    git(tmp_path / "models.git", "update-ref", "refs/heads/ci-parity-log", f"{tip}~1")
+    capsys.readouterr()
+    assert command("verify", *branch) == 1
+    assert "its end was cut off" in capsys.readouterr().out
+    git(tmp_path / "models.git", "update-ref", "-d", "refs/heads/ci-parity-log")
+    assert command("verify", *branch) == 1
+    assert "it was removed" in capsys.readouterr().out
+    git(tmp_path / "models.git", "update-ref", "refs/heads/ci-parity-log", tip)
+    assert command("verify", *branch) == 0
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ a card that says something else is found although its own digest stands nowhere.
 """
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ci_parity.base.escape import code, prose
+from ci_parity.base.errors import EvidenceError
+from ci_parity.base.escape import code, prose, visible
 from ci_parity.release.bundle.manifest import BundleFacts, Manifest, bundle_digest, read_manifest
+from ci_parity.release.bundle.paths import MANIFEST_NAME
 
 _FILES_SHOWN = 200
 _CASES_SHOWN = 200
@@ -24,19 +27,26 @@ def render_card(manifest: bytes) -> bytes:
     """Return the card of a bundle with this manifest.
 
     Raises:
-        EvidenceError: it is no manifest.
+        EvidenceError: it is no manifest, or one whose policy is none.
     """
     said = read_manifest(manifest)
-    lines = [
-        *_head(said, bundle_digest(manifest)),
-        *_variants(said),
-        *_contract(said.facts),
-        *_targets(said.facts),
-        *_fixtures(said.facts),
-        *_policy(said.facts),
-        *_files(said),
-    ]
+    try:
+        lines = list(_lines(said, bundle_digest(manifest)))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise EvidenceError(
+            "the manifest's policy or provenance has not the form of one", where=MANIFEST_NAME
+        ) from error
     return ("\n".join(lines).rstrip() + "\n").encode()
+
+
+def _lines(said: Manifest, digest: str) -> Iterator[str]:
+    yield from _head(said, digest)
+    yield from _variants(said)
+    yield from _contract(said.facts)
+    yield from _targets(said.facts)
+    yield from _fixtures(said.facts)
+    yield from _policy(said.facts)
+    yield from _files(said)
 
 
 def _head(said: Manifest, digest: str) -> Iterator[str]:
@@ -182,6 +192,4 @@ def _listed(value: Sequence[object] | None) -> str:
 
 
 def _word(word: str) -> str:
-    import shlex
-
-    return shlex.quote(word.replace("`", "'"))
+    return shlex.quote(visible(word, 200).replace("`", "'"))

@@ -9,22 +9,25 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.release import FileDigest
 from ci_parity.release.bundle.paths import check_path
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 Writer = Callable[[memoryview], object]
 """What takes the bytes of a file, piece by piece; it must be done with a piece as it returns."""
 
 Stamp = tuple[int, int, int, int]
 
-_PIECE_BYTES = 2**20
+_PIECE_BYTES = 2**19
 _BESIDE_BYTES = 4 * _PIECE_BYTES
 
 
@@ -107,6 +110,8 @@ def pumped(stream: FileIO, size_bytes: int, write: Writer | None) -> tuple[int, 
                 write(view[:count])
             left -= count
         return size_bytes - left, digest.hexdigest()
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=1) as beside:
         left = _pumped_beside(stream, size_bytes, write, digest.update, beside)
     return size_bytes - left, digest.hexdigest()
@@ -114,7 +119,7 @@ def pumped(stream: FileIO, size_bytes: int, write: Writer | None) -> tuple[int, 
 
 def _pumped_beside(
     stream: FileIO, left: int, write: Writer, update: Callable[[memoryview], None],
-    beside: ThreadPoolExecutor,
+    beside: "ThreadPoolExecutor",
 ) -> int:  # fmt: skip
     """Hash one piece while it is written and the next is read; return what was not there."""
     views = [memoryview(bytearray(_PIECE_BYTES)) for _ in range(2)]

@@ -65,6 +65,7 @@ def _archive(
             found.append(replace(file, sha256=copied(part, write)))
             write(memoryview(padding(part.size_bytes)))
         manifest = bundle_manifest(facts, found)
+        assert len(manifest) == len(draft), "digests have one length"
         card = render_card(manifest)
         write(memoryview(header(CARD_NAME, len(card)) + card + padding(len(card)) + END))
         stream.seek(manifest_at)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import ConfigError, EvidenceError
+from ci_parity.base.escape import visible
 from ci_parity.release.bundle.card import render_card
 from ci_parity.release.bundle.files import Writer
 from ci_parity.release.bundle.manifest import BundleFacts, Manifest, read_manifest
@@ -72,8 +73,7 @@ class Inspection:
         """Note what is wrong with a path."""
         self.problem_count += 1
         if len(self.problems) < MAX_PROBLEMS:
-            shown = path if path.isprintable() else ascii(path)
-            self.problems.append(f"{shown[:300]}: {what}")
+            self.problems.append(f"{visible(path, 300)}: {visible(what, 400)}")
 
     def begin(self, data: bytes) -> bool:
         """Read the manifest; false, with the problem noted, where that ends the look."""

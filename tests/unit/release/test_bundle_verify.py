@@ -1,20 +1,23 @@
 """Whatever is done to a bundle is found, and said; numbers are those of the threat model."""
 
 import io
+import json
 import os
 import shutil
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import ConfigError, EvidenceError
-from ci_parity.release.bundle.archive import header
+from ci_parity.release.bundle.archive import Member, header, read_member
 from ci_parity.release.bundle.extract import extract_bundle
-from ci_parity.release.bundle.manifest import MAX_MANIFEST_BYTES
+from ci_parity.release.bundle.manifest import MAX_FILE_BYTES, MAX_MANIFEST_BYTES
 from ci_parity.release.bundle.verify import MAX_PROBLEMS, Verified, verify_bundle
 from tests.unit.release.bundles import (
     FILES,
@@ -490,3 +493,55 @@ def test_long_names_survive(tmp_path: Path) -> None:
     assert sha256_bytes(made.read_bytes()) == sha256_bytes(
         packed(tmp_path / "root", tmp_path / "again.tar", files=files).read_bytes()
     )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=5), inner),
+    max_leaves=4,
+)
+
+
+@given(data=st.data())
+@ANY_SIZE
+def test_a_manifest_with_any_value_in_any_place_is_refused_in_words(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    """Whatever stands there, nobody crashes on it, and the old card does not belong to it."""
+    made = bundle(tmp_path_factory.mktemp("values"), "b")
+    value = json.loads((made / "bundle.json").read_text(encoding="utf-8"))
+    holder: Any = value
+    while True:
+        keys = list(holder) if isinstance(holder, dict) else range(len(holder))
+        key = data.draw(st.sampled_from(keys))
+        inner = holder[key]
+        if not isinstance(inner, dict | list) or not inner or data.draw(st.booleans()):
+            break
+        holder = inner
+    new = data.draw(JSON | JSON.map(json.dumps))
+    assume(new != holder[key])
+    holder[key] = new
+    (made / "bundle.json").write_bytes(canonical_bytes(value))
+    found(made)
+
+
+@pytest.mark.parametrize("policy", ["[]", "7", "{", '{"contract":7}', '{"outputs":[1]}', "null"])
+def test_a_policy_that_is_none_is_refused_in_words(tmp_path: Path, policy: str) -> None:
+    """The card is made of it, so it is read."""
+    made = bundle(tmp_path, "b")
+    value = json.loads((made / "bundle.json").read_text(encoding="utf-8"))
+    value["policy"] = policy
+    (made / "bundle.json").write_bytes(canonical_bytes(value))
+    assert "policy or provenance" in found(made)
+
+
+@pytest.mark.parametrize("size", [0, 2**33 - 1, 2**33, MAX_FILE_BYTES])
+@pytest.mark.parametrize("name", ["a", "é", "a" * 250 + "/" + "b" * 250])
+def test_headers_of_any_size_and_name_are_read_as_written(
+    tmp_path: Path, name: str, size: int
+) -> None:
+    """Beyond 8 GiB and 100 bytes too."""
+    (tmp_path / "h").write_bytes(header(name, size))
+    with (tmp_path / "h").open("rb", buffering=0) as stream:
+        member = read_member(stream)
+    assert member == Member(name=name, size_bytes=size, kind="", canonical=True)

@@ -41,7 +41,7 @@ def test_refuses_a_log_that_exists_but_is_empty() -> None:
     assert "holds nothing" in refusal(b"").what
 
 
-def test_refuses_an_edited_line() -> None:
+def test_43_refuses_an_edited_line() -> None:
     """A well-formed edit shows at the next line, whose link no longer fits."""
     edited = changed(LINES[1], put("channel", "edge-test"))
     error = refusal(b"".join([LINES[0], edited, *LINES[2:]]))
@@ -49,7 +49,7 @@ def test_refuses_an_edited_line() -> None:
     assert "does not follow" in error.what
 
 
-def test_refuses_an_inserted_line() -> None:
+def test_43_refuses_an_inserted_line() -> None:
     """A line between two others moves all later numbers."""
     extra = encode_line(entry(9), log=ORIGIN, seq=2, prev=digest(LINES[1][:-1].decode()))
     error = refusal(b"".join([*LINES[:2], extra, *LINES[2:]]))
@@ -57,32 +57,32 @@ def test_refuses_an_inserted_line() -> None:
     assert "sequence number 2 stands where 3 belongs" in error.what
 
 
-def test_refuses_a_deleted_line() -> None:
+def test_43_refuses_a_deleted_line() -> None:
     """A line taken out of the middle leaves a gap."""
     error = refusal(b"".join([*LINES[:2], *LINES[3:]]))
     assert error.where.endswith("line 3")
     assert "sequence number 3 stands where 2 belongs" in error.what
 
 
-def test_refuses_a_deleted_first_line() -> None:
+def test_43_refuses_a_deleted_first_line() -> None:
     """A log that starts later than at 0 lost its beginning."""
     assert refusal(b"".join(LINES[1:])).where.endswith("line 1")
 
 
-def test_refuses_reordered_lines() -> None:
+def test_43_refuses_reordered_lines() -> None:
     """Two lines that changed places are out of sequence."""
     error = refusal(b"".join([LINES[0], LINES[2], LINES[1], *LINES[3:]]))
     assert error.where.endswith("line 2")
 
 
-def test_refuses_a_forked_line() -> None:
+def test_44_refuses_a_forked_line() -> None:
     """Two lines that continue the same one are a fork, whichever comes second."""
     fork = encode_line(entry(9), log=ORIGIN, seq=4, prev=digest(LINES[3][:-1].decode()))
     error = refusal(LOG + fork)
     assert "sequence number 4 stands where 5 belongs" in error.what
 
 
-def test_refuses_a_wrong_link() -> None:
+def test_44_refuses_a_wrong_link() -> None:
     """A line must name the digest of the one before it."""
     wrong = encode_line(entry(9), log=ORIGIN, seq=5, prev=digest("other"))
     assert "does not follow" in refusal(LOG + wrong).what
@@ -135,14 +135,14 @@ def test_only_a_newline_ends_a_line(separator: str) -> None:
     refusal(LOG.replace(b"\n", separator.encode()))
 
 
-def test_refuses_another_origin() -> None:
+def test_47_refuses_another_origin() -> None:
     """A whole log of another repository is not this one's."""
     error = refusal(LOG, origin="git.example/acme/other")
     assert error.where.endswith("line 1")
     assert "belongs to the log 'git.example/acme/models'" in error.what
 
 
-def test_refuses_a_line_carried_over_from_another_log() -> None:
+def test_47_refuses_a_line_carried_over_from_another_log() -> None:
     """Without an origin given, the first line's word holds for all others."""
     foreign = encode_line(
         entry(9), log="git.example/acme/other", seq=5, prev=digest(LINES[4][:-1].decode())
@@ -188,12 +188,12 @@ def test_any_piece_cut_out_is_detected(start: int, length: int) -> None:
         refusal(LOG[:start] + LOG[end:])
 
 
-def test_cannot_see_a_tail_cut_at_a_line() -> None:
+def test_45_cannot_see_a_tail_cut_at_a_line() -> None:
     """Known limit: a log without its last lines is a sound, shorter log."""
     assert len(verify(b"".join(LINES[:3]), origin=ORIGIN)) == 3
 
 
-def test_cannot_see_a_log_rewritten_from_its_first_line() -> None:
+def test_46_cannot_see_a_log_rewritten_from_its_first_line() -> None:
     """Known limit: who can write every line can write another history."""
     rewritten = relinked(LINES, {0: put("channel", "other")})
     assert verify(rewritten, origin=ORIGIN)[0].entry.channel == "other"
@@ -213,7 +213,7 @@ def test_places_the_next_entry_after_the_last() -> None:
     assert verify(LOG + placement.addition, origin=ORIGIN)[-1] == placement.line
 
 
-def test_finds_an_entry_that_stands_already() -> None:
+def test_53_finds_an_entry_that_stands_already() -> None:
     """A rerun of one act adds nothing, though it ended later under another address."""
     again = entry(2, finished_at="2026-12-01T00:00:00Z", run_url="https://git.example/again")
     placement = place(LOG, again, origin=None, new="fresh", where="log")

@@ -48,7 +48,7 @@ def test_appends_after_the_last_line(path: Path) -> None:
     assert verify(path.read_bytes(), origin=ORIGIN)[2] == line
 
 
-def test_an_entry_stands_once(path: Path) -> None:
+def test_53_an_entry_stands_once(path: Path) -> None:
     """A rerun finds its line and adds none."""
     before = path.read_bytes()
     line = FileLog(path).append(entry(1, finished_at="2026-12-24T00:00:00Z"))
@@ -104,7 +104,7 @@ def test_a_folder_that_cannot_be_made_is_a_publishing_failure(path: Path) -> Non
     assert str(path) in caught.value.where
 
 
-def test_sets_a_torn_line_aside(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_51_sets_a_torn_line_aside(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The piece is kept beside the log, said aloud, and never appended to."""
     whole = path.read_bytes()
     path.write_bytes(whole + b'{"channel":"edge')
@@ -137,7 +137,7 @@ def _append_with_room_for(path: Path, spare_bytes: int, action: signal.Handlers)
         FileLog(path).append(entry(2))
 
 
-def test_recovers_from_a_writer_killed_in_mid_append(path: Path) -> None:
+def test_51_recovers_from_a_writer_killed_in_mid_append(path: Path) -> None:
     """The kernel ends a writer after 200 bytes of its line; the next one puts the log right."""
     whole = path.read_bytes()
     writer = _SPAWN.Process(target=_append_with_room_for, args=(path, 200, signal.SIG_DFL))
@@ -154,7 +154,7 @@ def test_recovers_from_a_writer_killed_in_mid_append(path: Path) -> None:
     assert path.with_name(f"{path.name}.torn-1").read_bytes() == torn[len(whole) :]
 
 
-def test_a_full_disk_leaves_the_log_as_it_was(path: Path) -> None:
+def test_51_a_full_disk_leaves_the_log_as_it_was(path: Path) -> None:
     """A line that finds no room is taken back, and the writer says so."""
     whole = path.read_bytes()
     writer = _SPAWN.Process(target=_append_with_room_for, args=(path, 200, signal.SIG_IGN))

@@ -176,34 +176,34 @@ def test_refuses_bytes_that_are_no_utf8() -> None:
     assert "malformed JSON" in refused(LINE.replace(b"edge", b"\xe9dge"))
 
 
-def test_refuses_a_duplicate_key() -> None:
+def test_41_refuses_a_duplicate_key() -> None:
     """Two readers would take different values."""
     assert "duplicate key" in refused(LINE.replace(b'"v":1', b'"v":1,"v":1'))
 
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity", b"1e999"])
-def test_refuses_a_number_that_is_none(number: bytes) -> None:
+def test_41_refuses_a_number_that_is_none(number: bytes) -> None:
     """Nothing beyond the range of a double is a number here."""
     assert "malformed JSON" in refused(LINE.replace(b'"expected":40', b'"expected":' + number))
 
 
-def test_refuses_an_integer_beyond_what_json_readers_share() -> None:
+def test_41_refuses_an_integer_beyond_what_json_readers_share() -> None:
     """Above 2^53 readers round differently."""
     assert "canonical" in refused(LINE.replace(b'"run":40', b'"run":9007199254740993'))
 
 
-def test_refuses_an_integer_of_thousands_of_digits() -> None:
+def test_41_refuses_an_integer_of_thousands_of_digits() -> None:
     """A number made to cost time is malformed."""
     assert "malformed JSON" in refused(LINE.replace(b'"run":40', b'"run":' + b"9" * 5000))
 
 
-def test_refuses_deep_nesting() -> None:
+def test_41_refuses_deep_nesting() -> None:
     """Brackets by the thousand end in a refusal, not in a crash."""
     assert "malformed JSON" in refused(b"[" * 30_000 + b"]" * 30_000)
     assert "nested deeper" in refused(b"[" * 200 + b"]" * 200)
 
 
-def test_refuses_lone_surrogates() -> None:
+def test_41_refuses_lone_surrogates() -> None:
     """Half a character has no UTF-8 form."""
     assert "malformed JSON" in refused(LINE.replace(b"edge", b"\\ud800"))
 
@@ -214,13 +214,13 @@ def test_refuses_json_that_is_no_line(line: bytes) -> None:
     refused(line)
 
 
-def test_refuses_a_line_of_more_than_64_kib() -> None:
+def test_42_refuses_a_line_of_more_than_64_kib() -> None:
     """A reader never has to hold more, whatever a line contains."""
     long = changed(LINE, put("channel", "x" * MAX_LINE_BYTES))[:-1]
     assert f"at most {MAX_LINE_BYTES}" in refused(long)
 
 
-def test_the_limit_counts_the_newline() -> None:
+def test_42_the_limit_counts_the_newline() -> None:
     """A line of exactly 64 KiB with its newline is the longest."""
     spare = MAX_LINE_BYTES - len(LINE) - 1 + len("edge-prod")
     longest = encode_line(entry(channel="x" * spare), log=ORIGIN, seq=0, prev=FIRST_PREV)
@@ -233,7 +233,7 @@ def test_the_limit_counts_the_newline() -> None:
     ["", "0" * 63, "0" * 65, "A" * 64, "g" * 64, "sha256:" + "0" * 57, "../" + "0" * 61, None, 7],
 )
 @pytest.mark.parametrize("path", ["prev", "statement.subject.0.digest.sha256", f"{TARGET}.model"])
-def test_refuses_what_is_no_digest(path: str, bad: Any) -> None:
+def test_49_refuses_what_is_no_digest(path: str, bad: Any) -> None:
     """Only 64 lowercase hexadecimal digits are a digest, short of a path or another algorithm."""
     assert "64 lowercase hexadecimal digits" in refused(changed(LINE, put(path, bad))[:-1])
 
@@ -252,7 +252,7 @@ def test_an_optimization_is_a_digest_or_facts(text: str) -> None:
     assert read(line).entry.identities[0].optimization == text
 
 
-def test_refuses_another_digest_algorithm() -> None:
+def test_49_refuses_another_digest_algorithm() -> None:
     """A second or weaker digest beside SHA-256 is an unknown key."""
     weak = changed(LINE, put("statement.subject.0.digest", {"md5": "0" * 32}))[:-1]
     assert "misses the key 'sha256'" in refused(weak)
@@ -383,7 +383,7 @@ def test_refuses_a_pass_without_evidence(kind: EntryKind, lack: dict[str, Any]) 
     assert encode_line(entry(kind=EntryKind.BLOCKED, **lack), log=ORIGIN, seq=0, prev=FIRST_PREV)
 
 
-def test_refuses_to_write_lone_surrogates() -> None:
+def test_41_refuses_to_write_lone_surrogates() -> None:
     """A name that came from undecodable bytes has no place in a log."""
     assert "canonical" in unwritable(entry(channel="\ud800"))
 

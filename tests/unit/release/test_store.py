@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from ci_parity.base.errors import ConfigError, EvidenceError
+from ci_parity.release.audit import audit_log
 from ci_parity.release.branch_log import BranchLog
 from ci_parity.release.file_log import FileLog
-from ci_parity.release.store import open_log, verify_log
+from ci_parity.release.store import open_log
 from tests.unit.release.samples import ORIGIN, entry, log_of
 
 
@@ -79,19 +80,14 @@ def test_refuses_an_unknown_kind(tmp_path: Path, spec: str) -> None:
         open_log(spec, tmp_path)
 
 
-def test_verifying_a_log_that_has_not_begun_finds_nothing_wrong(tmp_path: Path) -> None:
-    """No log, no lines."""
-    assert verify_log(open_log("log.jsonl", tmp_path)) == ()
-
-
-def test_verifying_reports_the_torn_end_that_reading_passes_over(tmp_path: Path) -> None:
+def test_51_auditing_reports_the_torn_end_that_reading_passes_over(tmp_path: Path) -> None:
     """What `log verify` is for: every byte of the file."""
     path = tmp_path / "log.jsonl"
     path.write_bytes(log_of(entry(0), entry(1)) + b'{"channel"')
     log = open_log("log.jsonl", tmp_path)
     assert len(log.read()) == 2
     with pytest.raises(EvidenceError, match="torn last line"):
-        verify_log(log)
+        audit_log(log.snapshot(), where=log.label)
 
 
 def test_an_origin_that_is_asked_for_must_be_there(tmp_path: Path) -> None:
