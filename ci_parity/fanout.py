@@ -17,7 +17,7 @@ from ci_parity.base.errors import EvidenceError
 from ci_parity.base.progress import Progress
 from ci_parity.detect.git import Repository
 from ci_parity.detect.plan import legs
-from ci_parity.pipeline import Checked, CheckOptions, Examined, examine, reproduce
+from ci_parity.pipeline import Checked, CheckOptions, Examined, concluded, examine, reproduce
 from ci_parity.records.identity import BaselineSource, Change, ChangeSet, Identity, PairName
 from ci_parity.records.leg_report import LegReport, Origin
 from ci_parity.records.observation import InputSet
@@ -44,7 +44,6 @@ from ci_parity.stages.judge import Judgement, judge
 from ci_parity.stages.keeping import settings_of
 from ci_parity.stages.localising.search import localise
 from ci_parity.stages.pairs import prepared
-from ci_parity.stages.places import with_places
 from ci_parity.stages.policy_guard import Guard, plan_guard
 from ci_parity.stages.rejudge import models_known
 from ci_parity.stages.trial import Rules, judge_trial
@@ -187,9 +186,7 @@ def gate(options: CheckOptions, given: GateOptions, progress: Progress) -> Check
             verdict = _judged(options, known, guard, arrived, found, bundle, progress, work)
         else:
             verdict = unchanged(known.deployment.name, changes, bundle, guard.findings)
-    if verdict.findings:
-        verdict = with_places(verdict, known.deployment, known.fixtures)
-    return Checked(verdict=verdict, deployment=known.deployment, manifest=manifest, log=known.log)
+        return concluded(verdict, known, manifest)
 
 
 def _guard(options: CheckOptions, known: Examined) -> Guard:

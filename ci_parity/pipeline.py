@@ -197,7 +197,13 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
             verdict, not_kept = _run(options, known, guard, bundle, work, progress)
         else:
             verdict = unchanged(deployment.name, changes, bundle, guard.findings)
-        verdict = with_graphs(verdict, changed_models(deployment, known.baseline, changes))
+        return concluded(verdict, known, manifest, not_kept)
+
+
+def concluded(verdict: Verdict, known: Examined, manifest: bytes, not_kept: str = "") -> Checked:
+    """Return a verdict with the graphs that changed and the files that its findings are about."""
+    deployment = known.deployment
+    verdict = with_graphs(verdict, changed_models(deployment, known.baseline, known.changes))
     if verdict.findings:
         verdict = with_places(verdict, deployment, known.fixtures)
     return Checked(

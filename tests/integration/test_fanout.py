@@ -163,6 +163,8 @@ def test_the_gate_judges_as_one_machine_does(good: Spread, bad: Spread) -> None:
         assert spread_out.outcome is together.outcome
         assert summary(spread_out) == summary(together)
         assert spread_out.outputs == together.outputs
+        assert spread_out.graphs == together.graphs
+        assert spread_out.places == together.places
         assert spread_out.bundle_digest == together.bundle_digest
         assert spread_out.inputs_count == together.inputs_count == 6
         assert spread_out.changes is not None
