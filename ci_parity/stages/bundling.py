@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import EvidenceError
@@ -18,7 +18,6 @@ from ci_parity.config.model import Deployment, Target, Variant
 from ci_parity.config.runtimes import image_of
 from ci_parity.config.yaml_source import parse, read_text
 from ci_parity.fixtures.manifest import MANIFEST_NAME, manifest_text
-from ci_parity.records.model_facts import ModelFacts
 from ci_parity.release.bundle.files import Part, describe, part_of
 from ci_parity.release.bundle.manifest import (
     BundleCase,
@@ -29,6 +28,9 @@ from ci_parity.release.bundle.manifest import (
     bundle_manifest,
 )
 from ci_parity.stages.bundle_paths import own_parts, relative
+
+if TYPE_CHECKING:
+    from ci_parity.records.model_facts import ModelFacts
 
 VALIDATE = ("ci-parity", "bundle", "validate", ".")
 
@@ -69,7 +71,7 @@ class ModelFiles:
     weights: tuple[tuple[str, str], ...] = ()
 
 
-def manifest_of(deployment: Deployment, models: Mapping[str, ModelFacts]) -> bytes:
+def manifest_of(deployment: Deployment, models: "Mapping[str, ModelFacts]") -> bytes:
     """Return the bundle manifest of a deployment.
 
     Args:

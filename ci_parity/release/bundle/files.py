@@ -2,7 +2,7 @@
 
 A file is opened once, without following a link and without waiting for a pipe, and is read in
 pieces. What was read is what was there: a file that is replaced, grown or shortened in between is
-refused. Hashing runs beside reading and writing, since it lets go of the interpreter.
+refused.
 """
 
 import hashlib
@@ -13,22 +13,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.release import FileDigest
 from ci_parity.release.bundle.paths import check_path
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 Writer = Callable[[memoryview], object]
 """What takes the bytes of a file, piece by piece; it must be done with a piece as it returns."""
 
 Stamp = tuple[int, int, int, int]
 
-_PIECE_BYTES = 2**19
-_BESIDE_BYTES = 4 * _PIECE_BYTES
+# Small enough to be hashed and written while it is in the processor's cache.
+_PIECE_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,40 +97,14 @@ def copied(part: Part, write: Writer) -> str:
 def pumped(stream: FileIO, size_bytes: int, write: Writer | None) -> tuple[int, str]:
     """Read up to so many bytes, hand them on, and return their count and SHA-256."""
     digest = hashlib.sha256()
-    if write is None or size_bytes < _BESIDE_BYTES:
-        view = memoryview(bytearray(min(size_bytes, _PIECE_BYTES)))
-        left = size_bytes
-        while left and (count := stream.readinto(view[: min(left, len(view))])):
-            digest.update(view[:count])
-            if write is not None:
-                write(view[:count])
-            left -= count
-        return size_bytes - left, digest.hexdigest()
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        left = _pumped_beside(stream, size_bytes, write, digest.update, beside)
+    view = memoryview(bytearray(min(size_bytes, _PIECE_BYTES)))
+    left = size_bytes
+    while left and (count := stream.readinto(view[: min(left, len(view))])):
+        digest.update(view[:count])
+        if write is not None:
+            write(view[:count])
+        left -= count
     return size_bytes - left, digest.hexdigest()
-
-
-def _pumped_beside(
-    stream: FileIO, left: int, write: Writer, update: Callable[[memoryview], None],
-    beside: "ThreadPoolExecutor",
-) -> int:  # fmt: skip
-    """Hash one piece while it is written and the next is read; return what was not there."""
-    views = [memoryview(bytearray(_PIECE_BYTES)) for _ in range(2)]
-    turn, hashing = 0, None
-    while left:
-        view = views[turn]
-        count = stream.readinto(view[: min(left, _PIECE_BYTES)])
-        if hashing is not None:
-            hashing.result()
-        if not count:
-            return left
-        hashing = beside.submit(update, view[:count])
-        write(view[:count])
-        left, turn = left - count, 1 - turn
-    return left
 
 
 @contextmanager

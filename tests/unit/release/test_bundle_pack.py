@@ -58,8 +58,8 @@ def test_modes_owners_times_and_order_of_the_originals_do_not_matter(tmp_path: P
     assert modes == {True: 0o755, False: 0o644}
 
 
-def test_large_files_are_hashed_beside_the_copying(tmp_path: Path) -> None:
-    """Pieces arrive in order, each once, and make the digest that is returned."""
+def test_large_files_arrive_in_pieces(tmp_path: Path) -> None:
+    """In order, each once, and they make the digest that is returned."""
     (tmp_path / "w.bin").write_bytes(LARGE + b"rest")
     pieces = bytearray()
     digest = copied(part_of(tmp_path / "w.bin", tmp_path, "weights"), pieces.extend)
