@@ -414,7 +414,7 @@ def test_a_script_imports_what_lies_beside_it(fresh: Bench) -> None:
 
 def test_a_script_in_a_package_has_its_dotted_name(fresh: Bench) -> None:
     """So relative imports work, and a pickle finds its classes again."""
-    package = fresh.root / "tools" / "inner"
+    package = fresh.root / "exporter" / "inner"
     package.mkdir(parents=True)
     (package / "sibling.py").write_text("value = 5\n", encoding="utf-8")
     code = (
@@ -423,8 +423,8 @@ def test_a_script_in_a_package_has_its_dotted_name(fresh: Bench) -> None:
         "model = pickle.loads(pickle.dumps(Model()))\n"
         "def predict(inputs):\n    return [f'{__name__} {model()}']\n"
     )
-    fresh.load(code, "tools/inner/reference.py")
-    assert content(fresh.run()[0][1]) == ("object", (), "tools.inner.reference 5")
+    fresh.load(code, "exporter/inner/reference.py")
+    assert content(fresh.run()[0][1]) == ("object", (), "exporter.inner.reference 5")
 
 
 @pytest.mark.parametrize("entry", ["json.py", "tools/my-script.py", "numpy/testing.py"])
