@@ -99,6 +99,14 @@ def artifact_digest_files(path: Path) -> tuple[Path, ...]:
     return (path, *external_files(load_graph(path), path))
 
 
+def subgraphs(node: "NodeProto") -> "Iterator[GraphProto]":
+    """Yield the graphs that a node holds."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
 def element_name(code: int) -> str:
     """Return our name of an ONNX element type, such as `float32`; empty for UNDEFINED or unknown.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ci_parity.records.arrays import flatten
+from ci_parity.records.arrays import flatten, widened
 from ci_parity.records.noise import CaseFloors, OutputFloor, group_axis
 from ci_parity.records.values import ValueRecord, element_type, read_value
 
@@ -80,7 +80,7 @@ def _floor(path: str, samples: "Sequence[Array]", folder: Path, file: str) -> Ou
     flat = [sample.reshape(-1) for sample in samples]
     with (folder / file).open("wb") as stream:
         for start in range(0, flat[0].size, _BLOCK):
-            square, peak = _deviations([_wide(one[start : start + _BLOCK]) for one in flat])
+            square, peak = _deviations([widened(one[start : start + _BLOCK]) for one in flat])
             spread = np.minimum(np.sqrt(square / (len(samples) - 1)), _LARGEST)
             stream.write(spread.astype("<f4").tobytes())
             group = np.arange(start, start + peak.size) // inner % groups
@@ -102,9 +102,3 @@ def _deviations(samples: "Sequence[Any]") -> tuple["Floats", "Floats"]:
             square += deviation * deviation
             np.maximum(peak, deviation, out=peak)
     return square, peak
-
-
-def _wide(array: "Array") -> Any:  # noqa: ANN401 - float64 or complex128
-    import numpy as np
-
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ci_parity.base.onnx_model import subgraphs
 from ci_parity.calibrate import operators
 from ci_parity.calibrate.formula import KINDS, SEED, Noise, Writer
 from ci_parity.calibrate.types import element_types
@@ -139,7 +140,7 @@ def _rewrite(graph: "GraphProto", writer: Writer, scope: _Scope) -> None:
     _add_weights(graph, scope)
     nodes: list[NodeProto] = []
     for node in graph.node:
-        for inner in _subgraphs(node):
+        for inner in subgraphs(node):
             carrying = scope.carrying | _arriving(node, inner, scope)
             within = _Scope(types=scope.types, asked=scope.asked, carrying=carrying, outer=scope)
             _rewrite(inner, writer, within)
@@ -264,7 +265,7 @@ def _steps(graph: "GraphProto", types: Mapping[str, str]) -> bool:
         )
         if floats and (whole or node.op_type in operators.STEPPING):
             return True
-        if any(_steps(inner, types) for inner in _subgraphs(node)):
+        if any(_steps(inner, types) for inner in subgraphs(node)):
             return True
     return False
 
@@ -286,13 +287,6 @@ def _exact(node: "NodeProto") -> bool:
     return False
 
 
-def _subgraphs(node: "NodeProto") -> Iterator["GraphProto"]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
 def _unused_prefix(names: Iterable[str]) -> str:
     """Return a prefix that no tensor of the model starts with."""
     prefix = "ci_parity_noise"
@@ -307,5 +301,5 @@ def _names(graph: "GraphProto") -> Iterable[str]:
     for node in graph.node:
         yield from node.input
         yield from node.output
-        for inner in _subgraphs(node):
+        for inner in subgraphs(node):
             yield from _names(inner)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ci_parity.base.onnx_model import subgraphs
 from ci_parity.calibrate import operators
 from ci_parity.calibrate.types import element_types
 from ci_parity.config.model import Target
@@ -144,7 +145,7 @@ def _node_precisions(node: "NodeProto", types: Mapping[str, str]) -> Iterator[Pr
         yield Precision.INT4
     elif node.op_type in operators.QUANTIZED:
         yield Precision.INT8
-    for inner in _graphs(node):
+    for inner in subgraphs(node):
         for part in inner.node:
             yield from _node_precisions(part, types)
             yield from (_TYPES[types[n]] for n in part.output if types.get(n) in _TYPES)
@@ -152,7 +153,7 @@ def _node_precisions(node: "NodeProto", types: Mapping[str, str]) -> Iterator[Pr
 
 def _operands(node: "NodeProto") -> Iterator[str]:
     yield from node.input
-    for inner in _graphs(node):
+    for inner in subgraphs(node):
         for part in inner.node:
             yield from _operands(part)
 
@@ -160,12 +161,5 @@ def _operands(node: "NodeProto") -> Iterator[str]:
 def _nodes(graph: "GraphProto") -> Iterator["NodeProto"]:
     for node in graph.node:
         yield node
-        for inner in _graphs(node):
+        for inner in subgraphs(node):
             yield from _nodes(inner)
-
-
-def _graphs(node: "NodeProto") -> Iterator["GraphProto"]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ci_parity.base.onnx_model import subgraphs
 from ci_parity.calibrate import operators
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _declared(graph: "GraphProto") -> Iterator[tuple[str, str]]:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.HasField("t"):
                 yield node.output[0], _name(attribute.t.data_type)
-        for inner in _bodies(node):
+        for inner in subgraphs(node):
             yield from _declared(inner)
 
 
@@ -86,7 +87,7 @@ def _concluded(
     """Return the types of a node's results as far as they are not known, from its operands."""
     if all(not name or name in known for name in node.output):
         return {}
-    bodies = list(_bodies(node))
+    bodies = list(subgraphs(node))
     if bodies:
         # The first result of a loop's body says whether to go on.
         results = bodies[0].output[1 if node.op_type == "Loop" else 0 :]
@@ -145,16 +146,9 @@ def _typed(kind: str) -> "TypeProto":
 
 def _nodes(graph: "GraphProto") -> Iterator["NodeProto"]:
     for node in graph.node:
-        for inner in _bodies(node):
+        for inner in subgraphs(node):
             yield from _nodes(inner)
         yield node
-
-
-def _bodies(node: "NodeProto") -> Iterator["GraphProto"]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def _element(port: "ValueInfoProto") -> str:

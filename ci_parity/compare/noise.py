@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.errors import EvidenceError
+from ci_parity.records.arrays import widened
 from ci_parity.records.noise import OutputFloor, group_axis
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class NoiseFloor:
         import numpy as np
 
         own = self.spread[start : start + count].astype(np.float64)
-        values = np.abs(_wide(self.baseline.reshape(-1)[start : start + count]))
+        values = np.abs(widened(self.baseline.reshape(-1)[start : start + count]))
         group = self._groups(start, count)
         lonely = values > self.scales[group]
         base = np.where(lonely, own * own, self.square[group])
@@ -157,7 +158,7 @@ class NoiseFloor:
                 _slabs(self.baseline, self.axis), _slabs(candidate, self.axis), strict=True
             )
             for left, right in pieces:
-                difference = np.abs(_wide(left) - _wide(right))
+                difference = np.abs(widened(left) - widened(right))
                 counted = np.isfinite(difference) & self._in_scale(left)
                 difference = np.where(counted, difference, 0.0)
                 total += np.einsum("igj,igj->g", difference, difference)
@@ -192,7 +193,7 @@ class NoiseFloor:
         left, right = (_sample(one, self.axis) for one in (self.baseline, candidate))
         count = max(self.baseline.size // self.scales.size, 1)
         with np.errstate(all="ignore"):
-            difference = np.abs(_wide(left) - _wide(right))
+            difference = np.abs(widened(left) - widened(right))
             counted = np.isfinite(difference) & self._in_scale(left)
             total = np.where(counted, difference * difference, 0.0).sum(axis=(0, 2))
             limits = 2 * self.limit * math.sqrt(1 + 3 / count)
@@ -212,7 +213,7 @@ class NoiseFloor:
             counted = self._in_scale(values)
             wide = np.where(counted, piece.astype(np.float64), 0.0)
             total += np.einsum("igj,igj->g", wide, wide)
-            size = np.abs(_wide(np.where(counted, values, values.dtype.type(0))))
+            size = np.abs(widened(np.where(counted, values, values.dtype.type(0))))
             power += np.einsum("igj,igj->g", size, size)
             count += counted.sum(axis=(0, 2))
         return total / np.maximum(count, 1), power / np.maximum(count, 1)
@@ -221,7 +222,7 @@ class NoiseFloor:
         import numpy as np
 
         with np.errstate(all="ignore"):
-            return np.abs(_wide(piece)) <= self.scales[None, :, None]
+            return np.abs(widened(piece)) <= self.scales[None, :, None]
 
     def _groups(self, start: int, count: int) -> Any:  # noqa: ANN401 - int64 [count] or 0
         import numpy as np
@@ -271,7 +272,7 @@ def _largest(array: "Array", axis: int | None, below: "Floats | None") -> "Float
     found = np.zeros(array.shape[axis] if axis is not None else 1)
     with np.errstate(all="ignore"):
         for slab in _slabs(array, axis):
-            magnitude = np.abs(_wide(slab))
+            magnitude = np.abs(widened(slab))
             kept = np.isfinite(magnitude)
             if below is not None:
                 kept &= magnitude <= below[None, :, None]
@@ -302,9 +303,3 @@ def _sample(array: "Array", axis: int | None) -> "Array":
         return array.reshape(1, 1, -1)[:, :, ::_SAMPLED]
     outer = math.prod(array.shape[:axis])
     return array.reshape(outer, array.shape[axis], -1)[:, :, ::_SAMPLED]
-
-
-def _wide(array: "Array") -> Any:  # noqa: ANN401 - float64 or complex128
-    import numpy as np
-
-    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

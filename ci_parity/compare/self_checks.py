@@ -18,7 +18,7 @@ from ci_parity.config.model import Policy
 from ci_parity.records.finding import Finding, OutputComparison, Subject
 from ci_parity.records.observation import CaseRun, RunStatus
 from ci_parity.records.outcome import Outcome
-from ci_parity.records.values import ValueRecord, read_value, write_value
+from ci_parity.records.values import ValueRecord, leaves, read_value, write_value
 
 _SHOWN = 3
 _NOT_MADE = "store a case that allows it, or leave the check out in policy.self_checks"
@@ -248,7 +248,7 @@ def _shape_of(record: ValueRecord) -> tuple[int, ...]:
 
 
 def _same_bytes(first: Ran, second: Ran) -> bool:
-    left, right = list(_leaves(first.run.outputs)), list(_leaves(second.run.outputs))
+    left, right = list(leaves(first.run.outputs)), list(leaves(second.run.outputs))
     described = [(r.name, r.kind, r.dtype, r.shape) for r in left]
     if described != [(r.name, r.kind, r.dtype, r.shape) for r in right]:
         return False
@@ -273,16 +273,10 @@ def _plain(path: Path, folder: Path) -> bool:
     return path.parent == folder and path.name != ".." and not path.is_symlink()
 
 
-def _leaves(records: Iterable[ValueRecord]) -> Iterator[ValueRecord]:
-    for record in records:
-        yield record
-        yield from _leaves(record.items)
-
-
 def _finding(
     subject: Subject, check: str, tally: _Tally, *, exact: bool
 ) -> tuple[Finding, OutputComparison | None]:
-    worst = max(tally.compared, key=lambda item: _used(item[1]), default=None)
+    worst = max(tally.compared, key=lambda item: item[1].rank, default=None)
     failed = [item for item in tally.compared if item[1].outcome is Outcome.FAIL]
     bits = tally.differing if exact else []
     if failed or tally.broken or bits:
@@ -344,8 +338,3 @@ def _difference(agreement: Agreement, output: OutputComparison) -> str:
         f"{said}: {output.mismatched} of {output.elements} elements, at "
         f"{list(output.worst_index)} {values}; {output.rule}"
     )
-
-
-def _used(output: OutputComparison) -> tuple[bool, float]:
-    required = output.required if output.required is not None else float("inf")
-    return output.outcome is Outcome.FAIL, required / output.limit if output.limit else required

@@ -1,7 +1,7 @@
 """The arrays inside a value, each under a path of its own: what is compared one by one."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ci_parity.records.values import Value
 
@@ -33,6 +33,13 @@ def flatten(name: str, value: Value) -> Mapping[str, "Array"]:
     for index, item in enumerate(value):
         parts.update(flatten(f"{name}[{index}]", item))
     return parts
+
+
+def widened(array: "Array") -> "npt.NDArray[Any]":
+    """Return an array as float64, or as complex128 where it is complex."""
+    import numpy as np
+
+    return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
 def _flatten_map(name: str, value: Mapping[str | int, Value]) -> dict[str, "Array"]:

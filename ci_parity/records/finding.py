@@ -82,6 +82,12 @@ class OutputComparison:
     worst_baseline: str = ""
     worst_candidate: str = ""
 
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Failures first, then how much of its limit it needed: the greatest is the worst."""
+        required = self.required if self.required is not None else float("inf")
+        return self.outcome is Outcome.FAIL, required / self.limit if self.limit else required
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideBySide:

@@ -8,7 +8,7 @@ describe; it judges nothing.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeGuard
@@ -58,6 +58,13 @@ class ValueRecord:
     shape: tuple[int, ...] = ()
     file: str = ""
     items: "tuple[ValueRecord, ...]" = ()
+
+
+def leaves(records: Iterable[ValueRecord]) -> Iterator[ValueRecord]:
+    """Yield records, and after each the parts that it holds."""
+    for record in records:
+        yield record
+        yield from leaves(record.items)
 
 
 def numpy_dtype(dtype: str) -> "np.dtype[np.generic]":

@@ -14,7 +14,15 @@ from ci_parity.base.escape import visible
 from ci_parity.records.finding import Finding, OutputComparison, Subject
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row, Verdict
-from ci_parity.report.words import failures, headline, latency_words, measure, number, was_skipped
+from ci_parity.report.words import (
+    failures,
+    headline,
+    latency_words,
+    measure,
+    number,
+    used,
+    was_skipped,
+)
 
 # What XML 1.0 cannot hold, however it is written, beyond what `visible` spells out.
 _NO_XML = re.compile("[\ufffe\uffff]")
@@ -152,7 +160,7 @@ def _limits(outputs: Sequence[OutputComparison]) -> dict[_Key, dict[str, str]]:
     for output in outputs:
         about = output.subject
         known = worst.setdefault((about.target, about.variant, about.boundary), {})
-        if about.output not in known or _used(output) > _used(known[about.output]):
+        if about.output not in known or used(output) > used(known[about.output]):
             known[about.output] = output
     return {
         key: {
@@ -162,12 +170,6 @@ def _limits(outputs: Sequence[OutputComparison]) -> dict[_Key, dict[str, str]]:
         }
         for key, known in worst.items()
     }
-
-
-def _used(output: OutputComparison) -> float:
-    if output.required is None or not output.limit:
-        return float("inf") if output.outcome is not Outcome.PASS else 0.0
-    return output.required / output.limit
 
 
 def _suite(root: Element, key: _Key, tests: dict[str, _Test], limits: dict[str, str]) -> None:

@@ -14,6 +14,7 @@ from ci_parity.base.escape import visible
 from ci_parity.records.finding import OutputComparison, Subject
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
+from ci_parity.report.words import used
 
 _MAX_SERIES = 2_000
 _LABEL = 200
@@ -97,9 +98,9 @@ def _outputs(verdict: Verdict) -> Iterator[_Family]:
     for output in verdict.outputs:
         s = output.subject
         key = (s.target, s.variant, s.boundary, s.output)
-        if key not in worst or _used(output) > _used(worst[key]):
+        if key not in worst or used(output) > used(worst[key]):
             worst[key] = output
-    ranked = sorted(worst.values(), key=_used, reverse=True)
+    ranked = sorted(worst.values(), key=used, reverse=True)
     known = [({**_about(o.subject), "output": o.subject.output, "unit": o.unit}, o) for o in ranked]
     yield _Family(
         name="output_required", help="Limit that the worst case of an output needed.",
@@ -113,12 +114,6 @@ def _outputs(verdict: Verdict) -> Iterator[_Family]:
         name="output_max_abs", help="Largest absolute difference there.",
         series=[(labels, o.max_abs) for labels, o in known if o.max_abs is not None],
     )  # fmt: skip
-
-
-def _used(output: OutputComparison) -> float:
-    if output.required is None or not output.limit:
-        return 0.0 if output.outcome is Outcome.PASS else math.inf
-    return output.required / output.limit
 
 
 def _about(subject: Subject) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from ci_parity.records.finding import Finding, LatencyComparison
+from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row, Verdict
 
@@ -187,6 +187,13 @@ def number(value: float | None) -> str:
 def measure(value: float | None, unit: str) -> str:
     """Return a number with its unit, such as `4.09 x noise`."""
     return f"{number(value)} {unit}" if unit and value is not None else number(value)
+
+
+def used(output: OutputComparison) -> float:
+    """Return the part of its limit that an output needed; infinite where it failed without one."""
+    if output.required is None or not output.limit:
+        return 0.0 if output.outcome is Outcome.PASS else math.inf
+    return output.required / output.limit
 
 
 def _excess(finding: Finding) -> float:

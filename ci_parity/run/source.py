@@ -8,7 +8,7 @@ names, sizes, shapes. Whether the answers may become references is decided later
 import math
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +19,7 @@ from ci_parity.base.process import worker_environment
 from ci_parity.config.model import Source
 from ci_parity.records.codec import from_json, to_json
 from ci_parity.records.observation import CaseInputs, RunStatus
-from ci_parity.records.values import Value, ValueRecord, numpy_dtype, read_value
+from ci_parity.records.values import Value, ValueRecord, leaves, numpy_dtype, read_value
 from ci_parity.run import requirement_environments
 from ci_parity.run.protocol import WorkerError, WorkerProcess
 
@@ -221,7 +221,7 @@ def read_outputs(records: Sequence[ValueRecord], folder: Path) -> tuple[tuple[st
             larger than `MAX_CASE_BYTES`.
     """
     size_bytes = 0
-    for number, leaf in enumerate(_leaves(records)):
+    for number, leaf in enumerate(leaves(records)):
         if len(leaf.shape) > _MAX_RANK or any(not 0 <= size < 2**63 for size in leaf.shape):
             raise _garbage(leaf.name, f"shape {list(leaf.shape)[:_MAX_RANK]}")
         text = leaf.dtype == "string"
@@ -245,12 +245,6 @@ def _records(found: Any, where: str) -> tuple[ValueRecord, ...]:  # noqa: ANN401
         return from_json(tuple[ValueRecord, ...], found, where=where)
     except EvidenceError as error:
         raise _garbage(where, f"outputs {error.what}") from error
-
-
-def _leaves(records: Sequence[ValueRecord]) -> Iterator[ValueRecord]:
-    for record in records:
-        yield record
-        yield from _leaves(record.items)
 
 
 def _file_bytes(folder: Path, record: ValueRecord) -> int:

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ci_parity.base.onnx_model import load_graph
+from ci_parity.base.onnx_model import load_graph, subgraphs
 from ci_parity.compare.contract import DeclaredModel, DeclaredPort
 from ci_parity.fixtures.signature import Port, signature_of
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto
+    from onnx import ModelProto, NodeProto, OperatorSetIdProto, ValueInfoProto
 
 _DOMAIN = "ai.onnx"
 
@@ -72,12 +72,5 @@ def _domains(nodes: "Iterable[NodeProto]", own: set[tuple[str, str]]) -> Iterato
     for node in nodes:
         if (node.domain, node.op_type) not in own:
             yield _named(node.domain)
-        for graph in _subgraphs(node):
+        for graph in subgraphs(node):
             yield from _domains(graph.node, own)
-
-
-def _subgraphs(node: "NodeProto") -> "Iterator[GraphProto]":
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 
 from ci_parity.compare.latency.verdict import judge_latency
 from ci_parity.compare.observations import compare_observations
@@ -193,13 +194,6 @@ def _row(one: Judged) -> Row:
         outcome=one.outcome,
         cases=len(ran[0] & ran[1]),
         cases_expected=len(boundary.expected),
-        worst=max(one.outputs, key=_used, default=None),
+        worst=max(one.outputs, key=attrgetter("rank"), default=None),
         inherits=origin_names(one),
     )
-
-
-def _used(output: OutputComparison) -> tuple[bool, float]:
-    """How much of its limit an output used; failures first."""
-    required = output.required if output.required is not None else float("inf")
-    limit = output.limit or 0.0
-    return output.outcome is Outcome.FAIL, required / limit if limit else required

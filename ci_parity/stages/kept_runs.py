@@ -20,7 +20,7 @@ from ci_parity.records.codec import from_bytes, to_bytes
 from ci_parity.records.kept import KeptFile, KeptRun
 from ci_parity.records.noise import NoiseFloors, group_axis
 from ci_parity.records.observation import CaseInputs, CaseRun
-from ci_parity.records.values import ValueRecord
+from ci_parity.records.values import ValueRecord, leaves
 
 VERSION = 1
 RECORD = "run.json"
@@ -278,13 +278,7 @@ def _floor_files(floors: NoiseFloors) -> Iterator[str]:
 
 
 def _files(records: Sequence[ValueRecord]) -> Iterator[str]:
-    return (record.file for record in _leaves(records) if record.file)
-
-
-def _leaves(records: Iterable[ValueRecord]) -> Iterator[ValueRecord]:
-    for record in records:
-        yield record
-        yield from _leaves(record.items)
+    return (record.file for record in leaves(records) if record.file)
 
 
 def is_plain(name: str) -> bool:

@@ -8,6 +8,7 @@ its own, the number of threads. A check that should have been made and could not
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 from ci_parity.base.progress import Progress
@@ -312,11 +313,9 @@ def _row(subject: Subject, judged: Sequence[Judged], took: int, expected: int) -
         target=subject.target, variant=subject.variant, boundary=BOUNDARY,
         outcome=Outcome.worst([finding.outcome for finding, _ in binding]),
         cases=took, cases_expected=expected,
-        worst=max((worst for _, worst in binding if worst is not None), key=_used, default=None),
+        worst=max(
+            (worst for _, worst in binding if worst is not None), key=attrgetter("rank"),
+            default=None,
+        ),
         alone=True,
     )  # fmt: skip
-
-
-def _used(output: OutputComparison) -> tuple[bool, float]:
-    required = output.required if output.required is not None else float("inf")
-    return output.outcome is Outcome.FAIL, required / output.limit if output.limit else required

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import onnx
 import pytest
 
-from ci_parity.localise.flatten.names import subgraphs
+from ci_parity.base.onnx_model import subgraphs
 from tests.integration.support.published_models import PublishedModel, published_models
 from tests.unit.localise.flatten.models import flattened
 

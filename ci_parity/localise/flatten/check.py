@@ -6,8 +6,9 @@ and values are the runtimes' business.
 
 from typing import TYPE_CHECKING
 
+from ci_parity.base.onnx_model import subgraphs
 from ci_parity.localise.flatten import control
-from ci_parity.localise.flatten.names import all_nodes, subgraphs
+from ci_parity.localise.flatten.names import all_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ci_parity.base.onnx_model import subgraphs
 from ci_parity.localise.flatten import control
 from ci_parity.localise.flatten.check import calls, size
 from ci_parity.localise.flatten.control import Repeat
@@ -13,7 +14,7 @@ from ci_parity.localise.flatten.inline import (
     is_constant,
     types_of,
 )
-from ci_parity.localise.flatten.names import all_nodes, subgraphs
+from ci_parity.localise.flatten.names import all_nodes
 from ci_parity.localise.flatten.state import Flattened
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ci_parity.base.onnx_model import subgraphs
+
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
 
@@ -57,14 +59,6 @@ def name_nodes(graph: "GraphProto") -> None:
 def synthetic_name(node: "NodeProto", position: int) -> str:
     """Return the name of a node that has none, at a position of its graph."""
     return f"{node.op_type}_{position}"
-
-
-def subgraphs(node: "NodeProto") -> Iterator["GraphProto"]:
-    """Yield the graphs that a node holds."""
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
 
 
 def all_nodes(nodes: "Iterable[NodeProto]") -> "Iterator[NodeProto]":

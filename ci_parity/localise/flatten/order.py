@@ -7,7 +7,7 @@ cannot be ordered stays as it is, for `check` to refuse.
 import heapq
 from typing import TYPE_CHECKING
 
-from ci_parity.localise.flatten.names import subgraphs
+from ci_parity.base.onnx_model import subgraphs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto

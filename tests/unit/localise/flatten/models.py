@@ -9,8 +9,8 @@ import onnxruntime as ort
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
+from ci_parity.base.onnx_model import subgraphs
 from ci_parity.localise.flatten import Flattened, answered, begin, probe, questions
-from ci_parity.localise.flatten.names import subgraphs
 
 Feeds = Mapping[str, Any]
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
