@@ -6,11 +6,14 @@ action's container, the runtimes, the repository's remote, the release log on it
 
 import subprocess
 import sys
+import tarfile
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from ci_parity import cli
 from ci_parity.records.release import EntryKind
 from ci_parity.release.store import open_log
 from tests.integration.support.product_repo import (
@@ -38,7 +41,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.usefixtures("
 
 RUN_HERE = {
     "pull-request.yml", "pull-request-matrix.yml", "fork-comment.yml", "release-gate.yml",
-    "drift.yml", "macos-coreml.yml",
+    "drift.yml", "macos-coreml.yml", "edge-validate.yml",
 }  # fmt: skip
 REPOSITORY_EVENT = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}}
 
@@ -158,15 +161,51 @@ def test_schedule_looks_at_every_machine(tmp_path: Path, github: GitHubServer) -
     assert kinds == {EntryKind.VALIDATED}
 
 
-def test_command_does_the_same_where_there_is_no_docker(
-    tmp_path: Path, github: GitHubServer
-) -> None:
-    """The wheel is installed by its name and judges the change; the summary has the comment."""
-    wheels = tmp_path / "wheels"
+def with_our_wheel(folder: Path) -> dict[str, str]:
+    """Build our wheel; return the environment in which pip finds it, in a runner's own folder."""
+    wheels = folder / "wheels"
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)],
         check=True, cwd=ROOT, capture_output=True,
     )  # fmt: skip
+    links = " ".join(filter(None, (str(wheels), index_settings().get("PIP_FIND_LINKS"))))
+    return index_settings() | {"PIP_FIND_LINKS": links, "RUNNER_TEMP": str(folder / "temp")}
+
+
+def test_device_validates_a_bundle_of_the_released_digest_and_no_other(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """It has the archive and the log's digest, and nothing else of the repository."""
+    checkout = make_checkout(tmp_path)
+    archive = tmp_path / "artifacts" / "release-bundle" / "digits.tar"
+    archive.parent.mkdir(parents=True)
+    built = ["bundle", "build", "--root", str(checkout.root), "--out", str(archive)]
+    assert cli.run(built) == 0
+    digest = f"sha256:{read_digest(archive)}"
+    here = runner(checkout, github, tmp_path)
+    settings = with_our_wheel(tmp_path)
+    event = REPOSITORY_EVENT | {"inputs": {"run_id": "1", "digest": digest}}
+    done = here.run("edge-validate.yml", "workflow_dispatch", event, env=settings)
+    assert done.returncode == 0, done.log
+    assert "PARITY PASS" in done.log
+    other = REPOSITORY_EVENT | {"inputs": {"run_id": "1", "digest": f"sha256:{'0' * 64}"}}
+    refused = here.run("edge-validate.yml", "workflow_dispatch", other, env=settings, run_id=2)
+    assert refused.returncode == 1
+    assert "PARITY PASS" not in refused.log
+
+
+def read_digest(archive: Path) -> str:
+    """Return the SHA-256 of the manifest in an archive."""
+    with tarfile.open(archive) as tar:
+        manifest = tar.extractfile("bundle.json")
+        assert manifest is not None
+        return sha256(manifest.read()).hexdigest()
+
+
+def test_command_does_the_same_where_there_is_no_docker(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """The wheel is installed by its name and judges the change; the summary has the comment."""
     checkout = make_checkout(tmp_path)
     config = checkout.root / "ci-parity.yml"
     config.rename(checkout.root / "ci-parity-macos.yml")
@@ -175,8 +214,7 @@ def test_command_does_the_same_where_there_is_no_docker(
     checkout.edit("ci-parity-macos.yml", BASELINE_RUNTIME, CANDIDATE_RUNTIME)
     checkout.commit("bump onnxruntime")
     here = runner(checkout, github, tmp_path)
-    links = " ".join(filter(None, (str(wheels), index_settings().get("PIP_FIND_LINKS"))))
-    settings = index_settings() | {"PIP_FIND_LINKS": links, "RUNNER_TEMP": str(tmp_path / "temp")}
+    settings = with_our_wheel(tmp_path)
     event = checkout.pull_request_event(base)
     done = here.run("macos-coreml.yml", "pull_request", event, env=settings)
     assert done.returncode == 0, done.log

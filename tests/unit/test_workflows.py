@@ -26,6 +26,7 @@ _GRANTS = {
     "release-gate.yml": {"parity": {"contents": "write"}, "release": {"contents": "write"}},
     "drift.yml": {"parity": {"contents": "write"}},
     "macos-coreml.yml": {"parity": {"contents": "read"}},
+    "edge-validate.yml": {"validate": {"actions": "read"}},
 }
 
 
