@@ -131,7 +131,8 @@ def test_from_one_model_to_a_green_comment(tmp_path: Path, github: GitHubServer)
     start = time.perf_counter()
     done = run_act(
         checkout.root, "pull_request", checkout.pull_request_event(base), api_url=github.url,
-        token="write-token", env={"GITHUB_RUN_ID": "1"},
+        token="write-token",
+        env={"GITHUB_RUN_ID": "1", "CI_PARITY_TEST_ARTIFACTS": str(tmp_path / "artifacts")},
         extra_mounts={cache: CACHE_IN_CONTAINER, checkout.remote: checkout.remote},
         local_repositories=used_by(checkout.root / ".github/workflows/ci-parity.yml"),
     )  # fmt: skip
