@@ -6,7 +6,7 @@ by the rules of the commit it has checked out. One machine alone needs none of t
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,7 @@ from ci_parity.stages.localising.search import localise
 from ci_parity.stages.pairs import prepared
 from ci_parity.stages.policy_guard import Guard, plan_guard
 from ci_parity.stages.rejudge import models_known
+from ci_parity.stages.suite import Pair
 from ci_parity.stages.trial import Rules, judge_trial
 from ci_parity.stages.unchanged import host_name, unchanged
 
@@ -213,10 +214,7 @@ def _observed(
         progress, folder,
     )  # fmt: skip
     causes = replace(judgement, findings=judgement.findings[plain:])
-    candidate = Candidate(
-        deployment=deployment, cases=known.cases, baseline=known.baseline, changes=changes,
-        pairs=pairs,
-    )  # fmt: skip
+    candidate = _candidate(known, pairs)
     judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
     verdict = assemble.judged(
         command="check", deployment=deployment.name, judgement=judgement, runs=trial.runs,
@@ -243,10 +241,7 @@ def _judged(
         rules = Rules(policy=policy, contract=deployment.contract)
         trial = trials.trial(MAIN_TRIAL, tuple, known.cases, rules, guard.rules.policy)
         judgement = explained(judge_trial(trial, policy, work / "judge", progress), arrived.legs)
-        candidate = Candidate(
-            deployment=deployment, cases=known.cases, baseline=known.baseline, changes=changes,
-            pairs=tuple,
-        )  # fmt: skip
+        candidate = _candidate(known, tuple)
         judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
         runs = trial.runs
     judgement = judgement.plus(*found, Found(findings=tuple(trials.problems)))
@@ -260,6 +255,13 @@ def _judged(
     return replace(
         verdict, inputs_count=count,
         environment=replace(verdict.environment, host=hosts or verdict.environment.host),
+    )  # fmt: skip
+
+
+def _candidate(known: Examined, pairs: Callable[[], Sequence[Pair]]) -> Candidate:
+    return Candidate(
+        deployment=known.deployment, cases=known.cases, baseline=known.baseline,
+        changes=known.changes, pairs=pairs,
     )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -116,54 +116,51 @@ def writer(write: Callable[[memoryview], int | None], path: Path) -> Writer:
     return write_all
 
 
-@contextmanager
-def new_folder(out: Path) -> Iterator[Path]:
+def new_folder(out: Path) -> AbstractContextManager[Path]:
     """Give a folder to fill that becomes `out` as this block is left without an error.
 
     Raises:
         ConfigError: something is there already.
     """
-    refuse_existing(out)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        place = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    except OSError as error:
-        raise _unwritable(error, out) from error
-    try:
-        yield place
-        place.chmod(0o755)
-        refuse_existing(out)
-        place.rename(out)
-    except OSError as error:
-        raise _unwritable(error, out) from error
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
+    return _becoming(out, tempfile.mkdtemp, 0o755)
 
 
-@contextmanager
-def new_file(out: Path) -> Iterator[Path]:
+def new_file(out: Path) -> AbstractContextManager[Path]:
     """Give a file to fill that becomes `out` as this block is left without an error.
 
     Raises:
         ConfigError: something is there already.
     """
+    return _becoming(out, _empty_file, 0o644)
+
+
+def _empty_file(*, dir: Path, prefix: str) -> str:  # noqa: A002 - as in tempfile
+    descriptor, name = tempfile.mkstemp(dir=dir, prefix=prefix)
+    os.close(descriptor)
+    return name
+
+
+@contextmanager
+def _becoming(out: Path, make: Callable[..., str], mode: int) -> Iterator[Path]:
+    """Give what `make` makes beside `out`, and move it there with a mode at the end."""
     refuse_existing(out)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=out.parent, prefix=f".{out.name}.")
-        os.close(descriptor)
+        place = Path(make(dir=out.parent, prefix=f".{out.name}."))
     except OSError as error:
         raise _unwritable(error, out) from error
-    place = Path(name)
     try:
         yield place
-        place.chmod(0o644)
+        place.chmod(mode)
         refuse_existing(out)
         place.rename(out)
     except OSError as error:
         raise _unwritable(error, out) from error
     finally:
-        place.unlink(missing_ok=True)
+        if place.is_dir():
+            shutil.rmtree(place, ignore_errors=True)
+        else:
+            place.unlink(missing_ok=True)
 
 
 def refuse_existing(out: Path) -> None:
