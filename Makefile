@@ -60,12 +60,15 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.dev
 	$(BIN)/python docs/generate.py
 
-# Resolve the locks again; hashes for every wheel of every platform. The image can sign.
+# Resolve the locks again; hashes for every wheel of every platform. The image can sign,
+# keep bundles in S3 and rebuild inputs.
 lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --upgrade pyproject.toml --extra sign --output-file requirements/runtime.txt
+	    --upgrade pyproject.toml --extra sign --extra s3 --extra preprocess \
+	    --output-file requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --upgrade pyproject.toml --extra sign --extra generators --group dev \
+	    --upgrade pyproject.toml --extra sign --extra s3 --extra preprocess --extra generators \
+	    --group dev \
 	    --constraints requirements/runtime.txt --output-file requirements/dev.txt
 
 # The wheel and the source archive, built by what the lock names.

@@ -1,0 +1,1 @@
+"""Operator coverage: signatures of nodes, tests for them, and the matrix that both give."""

@@ -1,0 +1,1 @@
+"""Preprocessing as data: from an application's raw input to the tensor, step by step."""

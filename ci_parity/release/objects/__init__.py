@@ -1,0 +1,1 @@
+"""Where released bytes are kept, by their digest, and the pointers to what is out."""
