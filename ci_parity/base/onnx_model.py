@@ -4,14 +4,18 @@ Everything that reads a model begins here: signatures, digests, bundles. A graph
 its external data; a file that is not a whole ONNX model is refused with the way out (a Git LFS
 pointer most of all). External data stays inside the model's own folder: a location that is
 absolute, climbs with `..`, or passes through a symbolic link is refused, because whoever wrote the
-model would else choose which files of this machine are read, hashed and shipped.
+model would else choose which files of this machine are read, hashed and shipped. A graph that was
+compiled for one machine is refused too: what its engines compute is not in the graph.
 """
 
+import hashlib
+import math
 import os
 import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -30,16 +34,25 @@ _EXPORT_AGAIN = "export the model again, or name the .onnx file itself"
 _UNSIGNED = re.compile(r"[0-9]{1,18}", re.ASCII)
 _DRIVE = re.compile(r"[A-Za-z]:")
 _SPELT_OUT = {"float": "float32", "double": "float64"}
+# onnxruntime takes such a location for an address in its own memory.
+_ADDRESS = "_MEM_ADDR_"
+_COMPILED = "EPContext"
+_PACKED_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slice:
-    """The bytes of one external file that one tensor claims; without a length, all that follow."""
+    """The bytes of one external file that one tensor claims; without a length, all that follow.
+
+    `needed` is how many its type and shape take, `checksum` the SHA-1 of the file, or empty.
+    """
 
     tensor: str
     location: str
     offset: int
     length: int | None
+    needed: int
+    checksum: str
 
 
 def load_graph(path: Path) -> "ModelProto":
@@ -47,12 +60,14 @@ def load_graph(path: Path) -> "ModelProto":
 
     Raises:
         EvidenceError: for a missing file, a folder, an empty or truncated file, a Git LFS pointer,
-            a protobuf beyond 2 GiB, and anything else that is not an ONNX model.
+            a protobuf beyond 2 GiB, anything else that is not an ONNX model, and a model with
+            compiled engines in it.
     """
     import onnx
 
     model = onnx.ModelProto()
-    whole = decode_into(model, _read(path))
+    data = _read(path)
+    whole = decode_into(model, data)
     if not whole or not model.ir_version or not model.HasField("graph"):
         raise EvidenceError(
             "not an ONNX model, or a truncated one", where=str(path), remedy=_EXPORT_AGAIN
@@ -62,6 +77,13 @@ def load_graph(path: Path) -> "ModelProto":
             "the model imports no operator set: it is truncated, or older than ONNX 1.0",
             where=str(path),
             remedy=_EXPORT_AGAIN,
+        )
+    if _COMPILED.encode() in data and any(node.op_type == _COMPILED for node in _nodes(model)):
+        raise EvidenceError(
+            "the model holds engines that were compiled for one machine (EPContext): "
+            "they are programs, and say nothing of what they compute",
+            where=str(path),
+            remedy="name the model that they were compiled from; engines are built for each run",
         )
     return model
 
@@ -74,7 +96,8 @@ def external_files(model: "ModelProto", path: Path) -> tuple[Path, ...]:
 
     Raises:
         EvidenceError: when a location is missing, is given twice, leaves the model's folder, is or
-            passes a symbolic link, is no regular file, or is too short for what a tensor claims.
+            passes a symbolic link, is no regular file, is too short for what a tensor claims or its
+            shape takes, or has another checksum than is stated.
     """
     slices: dict[PurePosixPath, list[_Slice]] = {}
     for tensor in external_tensors(model):
@@ -184,6 +207,15 @@ def _refuse_other_than_file(path: Path) -> None:
         )
 
 
+def _nodes(model: "ModelProto") -> "Iterator[NodeProto]":
+    """Yield every node that could run, inside functions and subgraphs too."""
+    left = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    while left:
+        node = left.pop()
+        yield node
+        left.extend(inner for graph in subgraphs(node) for inner in graph.node)
+
+
 def _tensors(model: "ModelProto") -> "Iterator[TensorProto]":
     yield from _graph_tensors(model.graph)
     for function in model.functions:
@@ -237,7 +269,27 @@ def _slice(tensor: "TensorProto", path: Path) -> _Slice:
         location=entries["location"],
         offset=_unsigned(entries, "offset", tensor.name, path) or 0,
         length=_unsigned(entries, "length", tensor.name, path),
+        needed=_needed_bytes(tensor, path),
+        checksum=entries.get("checksum", ""),
     )
+
+
+def _needed_bytes(tensor: "TensorProto", path: Path) -> int:
+    """Return the bytes that a tensor's type and shape take; 0 for a type of unknown width."""
+    if any(size < 0 for size in tensor.dims):
+        raise _refused(tensor.name, path, f"its shape is {list(tensor.dims)}")
+    name = element_name(tensor.data_type)
+    bits = _PACKED_BITS.get(name) or _whole_bits(tensor.data_type)
+    return math.ceil(bits * math.prod(tensor.dims) / 8) if bits else 0
+
+
+def _whole_bits(code: int) -> int:
+    import onnx
+
+    try:
+        return 8 * int(onnx.helper.tensor_dtype_to_np_dtype(code).itemsize)
+    except (KeyError, TypeError, ValueError):
+        return 0
 
 
 def _unsigned(entries: Mapping[str, str], key: str, tensor: str, path: Path) -> int | None:
@@ -254,6 +306,8 @@ def _plain_location(part: _Slice, path: Path) -> PurePosixPath:
     location = PurePosixPath(part.location)
     if "\\" in part.location or "\0" in part.location or _DRIVE.match(part.location):
         raise _refused(part.tensor, path, f"location {part.location!r} is not a portable path")
+    if _ADDRESS in part.location:
+        raise _refused(part.tensor, path, f"location {part.location!r} is an address in memory")
     if location.is_absolute() or ".." in location.parts:
         raise _refused(part.tensor, path, f"location {part.location!r} leaves the model's folder")
     return location
@@ -277,7 +331,22 @@ def _checked_file(location: PurePosixPath, parts: list[_Slice], path: Path) -> P
         if end > status.st_size:
             reason = f"it ends at byte {end} of {str(location)!r}, which has {status.st_size}"
             raise _refused(part.tensor, path, reason)
+        held = status.st_size - part.offset if part.length is None else part.length
+        if held < part.needed:
+            reason = f"it has {held} bytes in {str(location)!r}, its shape takes {part.needed}"
+            raise _refused(part.tensor, path, reason)
+        if part.checksum and part.checksum.lower() != _sha1(
+            file, status.st_mtime_ns, status.st_size
+        ):
+            raise _refused(part.tensor, path, f"the checksum of {str(location)!r} is another one")
     return file
+
+
+@lru_cache(maxsize=64)
+def _sha1(file: Path, changed_ns: int, size_bytes: int) -> str:  # noqa: ARG001 - what was hashed
+    """Return what ONNX's external data calls `checksum`: the SHA-1 of the whole file."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, lambda: hashlib.sha1(usedforsecurity=False)).hexdigest()
 
 
 def _first_bytes(file: Path, tensor: str, path: Path) -> bytes:

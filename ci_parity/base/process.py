@@ -148,6 +148,11 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
     if sys.platform == "win32":
         process.kill()
     else:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+        kill_tree_of(process.pid)
     process.wait()
+
+
+def kill_tree_of(pid: int) -> None:
+    """End the process group that a spawned program leads; not on Windows, which has none."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from ci_parity.base import process
+from ci_parity.run.limits import Limits
 
 
 class Channel(Protocol):
@@ -77,6 +78,7 @@ class LocalProcess:
         assert stdout is not None
         assert stderr is not None
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
+        self._limits = Limits(self._process.pid, cwd)
 
     @property
     def pid(self) -> int | None:
@@ -93,10 +95,14 @@ class LocalProcess:
     def ending(self, timeout_s: float) -> str | None:
         """Return the exit status or the signal, None while it runs."""
         code = process.wait(self._process, timeout_s=timeout_s)
-        return None if code is None else ending_words(code)
+        if code is None:
+            return None
+        self._limits.lift()
+        return self._limits.words or ending_words(code)
 
     def kill(self) -> None:
         """End the process group."""
+        self._limits.lift()
         process.kill_tree(self._process)
 
 

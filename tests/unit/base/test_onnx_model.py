@@ -1,3 +1,4 @@
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -277,6 +278,94 @@ def test_a_slice_outside_the_file_is_refused(
     (tmp_path / "w.bin").write_bytes(bytes(16))
     with pytest.raises(EvidenceError, match="of tensor 'w' is refused"):
         located(tmp_path, "w.bin", *entries)
+
+
+@pytest.mark.parametrize("tag", ["*/_ORT_MEM_ADDR_/*", "sub/_ORT_LITTLE_ENDIAN_MEM_ADDR_"])
+def test_7_an_address_in_memory_is_refused(tmp_path: Path, tag: str) -> None:
+    """Even where such a file lies there: a runtime would read its own memory instead."""
+    (tmp_path / tag).parent.mkdir(parents=True)
+    (tmp_path / tag).write_bytes(bytes(16))
+    with pytest.raises(EvidenceError, match="an address in memory"):
+        located(tmp_path, tag)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dims", "needed"),
+    [
+        (onnx.TensorProto.FLOAT, [5], 20),
+        (onnx.TensorProto.FLOAT, [2**40, 2**40], 2**82),
+        (onnx.TensorProto.BFLOAT16, [9], 18),
+        (onnx.TensorProto.FLOAT8E4M3FN, [17], 17),
+        (onnx.TensorProto.INT4, [33], 17),
+        (onnx.TensorProto.UINT2, [65], 17),
+    ],
+)
+def test_10_data_that_is_shorter_than_its_shape_is_refused(
+    tmp_path: Path, dtype: int, dims: list[int], needed: int
+) -> None:
+    """With a length that says so, and with a file that ends too soon."""
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    for entries in ((), (("length", "16"),)):
+        made = tensor("w", ("location", "w.bin"), *entries)
+        made.data_type, made.dims[:] = dtype, dims
+        with pytest.raises(EvidenceError, match=f"its shape takes {needed}"):
+            external_files(model(made), tmp_path / "model.onnx")
+
+
+def test_10_a_negative_size_is_refused(tmp_path: Path) -> None:
+    """No file is long or short enough for it."""
+    made = tensor("w", ("location", "w.bin"))
+    made.dims[:] = [-4]
+    with pytest.raises(EvidenceError, match=r"its shape is \[-4\]"):
+        external_files(model(made), tmp_path / "model.onnx")
+
+
+def test_narrow_elements_are_counted_as_they_lie(tmp_path: Path) -> None:
+    """Two elements of four bits take one byte, and an empty tensor none."""
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    for dtype, dims in ((onnx.TensorProto.INT4, [32]), (onnx.TensorProto.FLOAT, [0, 9])):
+        made = tensor("w", ("location", "w.bin"))
+        made.data_type, made.dims[:] = dtype, dims
+        assert external_files(model(made), tmp_path / "model.onnx")
+
+
+def test_11_a_wrong_checksum_is_refused(tmp_path: Path) -> None:
+    """The tensor is named; a right checksum is taken, and looked at anew where the file changed."""
+    file = tmp_path / "w.bin"
+    file.write_bytes(bytes(16))
+    right = hashlib.sha1(bytes(16), usedforsecurity=False).hexdigest()
+    assert located(tmp_path, "w.bin", ("checksum", right.upper()))
+    with pytest.raises(EvidenceError, match=r"of tensor 'w' is refused: the checksum of 'w.bin'"):
+        located(tmp_path, "w.bin", ("checksum", "0" * 40))
+    file.write_bytes(bytes(15) + b"x")
+    os.utime(file, ns=(1, 1))
+    with pytest.raises(EvidenceError, match=r"the checksum of 'w.bin' is another one"):
+        located(tmp_path, "w.bin", ("checksum", right))
+
+
+@pytest.mark.parametrize("where", ["graph", "subgraph", "function"])
+@pytest.mark.parametrize("content", ["../engine.bin", "engine.bin"])
+def test_16_17_compiled_engines_are_refused(tmp_path: Path, where: str, content: str) -> None:
+    """Wherever they stand: an engine is a program, and its file is in no digest."""
+    node = onnx.helper.make_node(
+        "EPContext", ["x"], ["y"], domain="com.microsoft", embed_mode=0, ep_cache_context=content
+    )
+    made = model()
+    if where == "graph":
+        made.graph.node.append(node)
+    elif where == "subgraph":
+        inner = onnx.helper.make_graph([node], "inner", [], [])
+        made.graph.node.append(onnx.helper.make_node("Loop", [], ["z"], body=inner))
+    else:
+        made.functions.append(onnx.FunctionProto(name="f", domain="d", node=[node]))
+    with pytest.raises(EvidenceError, match="compiled for one machine"):
+        load_graph(saved(tmp_path, made))
+
+
+def test_a_name_that_only_sounds_compiled_is_none(tmp_path: Path) -> None:
+    """A tensor may be called like anything."""
+    path = saved(tmp_path, model(onnx.numpy_helper.from_array(np.zeros(4), "EPContext")))
+    assert load_graph(path)
 
 
 def test_a_tensor_without_location_is_refused(tmp_path: Path) -> None:
