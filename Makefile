@@ -64,11 +64,11 @@ docs: $(VENV)/.dev
 # keep bundles in S3 and rebuild inputs.
 lock: $(VENV)/.dev
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --upgrade pyproject.toml --extra sign --extra s3 --extra preprocess \
+	    --upgrade pyproject.toml --extra sign --extra attest --extra s3 --extra preprocess \
 	    --output-file requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
-	    --upgrade pyproject.toml --extra sign --extra s3 --extra preprocess --extra generators \
-	    --group dev \
+	    --upgrade pyproject.toml --extra sign --extra attest --extra s3 --extra preprocess \
+	    --extra generators --group dev \
 	    --constraints requirements/runtime.txt --output-file requirements/dev.txt
 
 # The wheel and the source archive, built by what the lock names.

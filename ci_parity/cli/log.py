@@ -9,6 +9,8 @@ import click
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.cli import options
+from ci_parity.cli.log_attest import attest
+from ci_parity.cli.logs import open_configured
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.release import EntryKind, LogLine
 
@@ -29,6 +31,7 @@ Examples:
   ci-parity log show --log file:release-log.jsonl --kind released --last 5
   ci-parity log prove 17 --out line.tlog-proof
   ci-parity log verify --proof line.tlog-proof --key log.pub
+  ci-parity log attest 17 --signing-key log.key
   ci-parity log checkpoint --signing-key log.key --out head.checkpoint
   ci-parity log revoke sha256:DIGEST --reason "labels were swapped"
 """
@@ -52,6 +55,9 @@ _checkpoint = click.option(
 @click.group(epilog=_EXAMPLES)
 def command() -> None:
     """Read, verify and prove the release log."""
+
+
+command.add_command(attest)
 
 
 @command.command(epilog=_EXAMPLES)
@@ -97,7 +103,7 @@ def verify(
         _print(audit, signed=key is not None)
         click.echo(_table([_row(audit.lines[0])]))
         return audit.outcome.exit_code
-    opened = _open(root, log)
+    opened = open_configured(root, log)
     seen = _last_seen() if checkpoint != _NONE else None
     home, given = _with_last_seen(seen, opened, given)
     audit = audit_log(
@@ -131,7 +137,7 @@ def show(
     """List the lines of the log, oldest first."""
     from ci_parity.release.chain import verify as verify_lines
 
-    opened = _open(root, log)
+    opened = open_configured(root, log)
     # Read once: the text that is shown is the text that was verified.
     stored = opened.stored() or b""
     whole = stored[: stored.rfind(b"\n") + 1]
@@ -242,24 +248,9 @@ def revoke(digest: str, root: Path, log: str, reason: str) -> int:
             where="DIGEST",
             remedy="give its SHA-256: 64 lowercase hexadecimal digits, as `log show --json` prints",
         )
-    line = acts.revoke(_open(root, log, signing=True), match[1], reason)
+    line = acts.revoke(open_configured(root, log, signing=True), match[1], reason)
     click.echo(f"sha256:{match[1]} is revoked by line {line.seq + 1}")
     return 0
-
-
-def _open(root: Path, log: str, *, signing: bool = False) -> "ReleaseLog":
-    from ci_parity.config.discover import find_deployment
-    from ci_parity.release.signing import find_signing_key
-    from ci_parity.release.store import open_log
-
-    spec = log or find_deployment(root).release.log
-    if not spec:
-        raise ConfigError(
-            "no release log is configured",
-            where=str(root),
-            remedy="set release.log in ci-parity.yml, or pass --log file:PATH",
-        )
-    return open_log(spec, root, key=find_signing_key(None, os.environ) if signing else None)
 
 
 def _given(checkpoint: str) -> "tuple[Known, ...]":
@@ -296,7 +287,7 @@ def _verified(root: Path, log: str, checkpoint: str) -> "tuple[Snapshot, Audit, 
     """Return a log that contradicts nothing, with its tree; without one it has been said why."""
     from ci_parity.release.audit import audit_log
 
-    opened = _open(root, log)
+    opened = open_configured(root, log)
     seen = _last_seen() if checkpoint != _NONE else None
     _, given = _with_last_seen(seen, opened, _given(checkpoint))
     snapshot = opened.snapshot()
