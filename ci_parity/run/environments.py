@@ -7,8 +7,10 @@ from `UV_*` and proxy variables alone: a uv.toml in the repository under test co
 resolver, and through the kept resolution every later run, to an index of its own.
 """
 
+import contextlib
 import json
 import logging
+import os
 import shutil
 import sys
 from dataclasses import dataclass
@@ -49,8 +51,6 @@ class Environment:
 
 def cache_folder() -> Path:
     """Return where environments live: `CI_PARITY_CACHE`, else the platform's cache folder."""
-    import os
-
     import platformdirs
 
     chosen = os.environ.get("CI_PARITY_CACHE")
@@ -111,6 +111,9 @@ def _provide(requirement: Requirement, cache: Path) -> Environment:
         with FileLock(folder.with_suffix(".lock")):
             if not _usable(folder, python):
                 _build(folder, python, lock, requirement, interpreter)
+    # When it was last used; a folder that is only read from will do.
+    with contextlib.suppress(PermissionError):
+        os.utime(folder / COMPLETE)
     return Environment(python=python, digest=digest, lock=lock)
 
 
@@ -148,6 +151,12 @@ def parse_requirement(text: str) -> Requirement:
             remedy=f"pin {requirement.name}=={family.oldest} or later",
         )
     return requirement
+
+
+def family_line(lock: str) -> str:
+    """Return the pin of the runtime in a lock; empty where none of its packages is one."""
+    pins = (line.split(" ", 1)[0] for line in lock.splitlines() if "==" in line)
+    return next((pin for pin in pins if family_of(pin.partition("==")[0]) is not None), "")
 
 
 def _constraints(requirement: Requirement) -> str:

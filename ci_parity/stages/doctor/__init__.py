@@ -1,0 +1,1 @@
+"""What this machine can do for a deployment, asked of the machine itself."""
