@@ -57,8 +57,8 @@ def judged(model: Path, *more: str) -> tuple[int, list[dict[str, Any]]]:
     return code, found
 
 
-def test_22_an_endless_loop_is_ended(tmp_path: Path) -> None:
-    """No count, and a condition that stays true: its time limit ends it, and nothing passes."""
+def endless(folder: Path) -> Path:
+    """Write a model that loops for ever: no count, and a condition that stays true."""
     body = helper.make_graph(
         [
             helper.make_node("Identity", ["going"], ["goes"]),
@@ -76,8 +76,12 @@ def test_22_an_endless_loop_is_ended(tmp_path: Path) -> None:
         ],
     )
     loop = helper.make_node("Loop", ["", "true", "x"], ["y"], body=body)
-    path = written(tmp_path, [loop], initializers=[constant("true", True, bool)])
-    code, found = judged(path, "--timeout", "3")
+    return written(folder, [loop], initializers=[constant("true", True, bool)])
+
+
+def test_22_an_endless_loop_is_ended(tmp_path: Path) -> None:
+    """Its time limit ends it, and nothing passes."""
+    code, found = judged(endless(tmp_path), "--timeout", "3")
     assert code in {1, 3}
     assert "case.timeout" in {finding["id"] for finding in found}
     assert all(finding["outcome"] != "pass" for finding in found if finding["subject"].get("case"))
