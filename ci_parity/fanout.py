@@ -25,7 +25,7 @@ from ci_parity.records.plan import Leg, Plan
 from ci_parity.records.verdict import Verdict
 from ci_parity.stages import assemble
 from ci_parity.stages.attribute import attribute
-from ci_parity.stages.bundling import manifest_of
+from ci_parity.stages.coverage.checked import not_carried
 from ci_parity.stages.fanout.arrivals import (
     Arrivals,
     arrivals,
@@ -45,6 +45,7 @@ from ci_parity.stages.keeping import settings_of
 from ci_parity.stages.localising.search import localise
 from ci_parity.stages.pairs import prepared
 from ci_parity.stages.policy_guard import Guard, plan_guard
+from ci_parity.stages.rebuilding import judge_rebuilt
 from ci_parity.stages.rejudge import models_known
 from ci_parity.stages.suite import Pair
 from ci_parity.stages.trial import Rules, judge_trial
@@ -127,7 +128,7 @@ def run_leg(
         guard = replace(guard, removed=tuple(p for p in guard.removed if p.target == leg.target))
         changes = _narrowed(known.changes, leg)
         deployment, policy = known.deployment, known.deployment.policy
-        bundle = sha256_bytes(manifest_of(deployment, known.models))
+        bundle = sha256_bytes(known.manifest)
         trials = KeepingTrials(
             deployment=deployment, changes=changes, policies=(policy, guard.rules.policy),
             bundle=bundle, part=leg.part, folder=folder / TRIALS, work=work, progress=progress,
@@ -168,7 +169,7 @@ def gate(options: CheckOptions, given: GateOptions, progress: Progress) -> Check
         known = examine(replace(options, elsewhere=True), work / "baseline")
         _refuse_other_plan(options, planned, None, known)
         guard = _guard(options, known)
-        manifest = manifest_of(known.deployment, known.models)
+        manifest = known.manifest
         settings = settings_of(known.deployment, guard.rules.policy)
         arrived = fed_alike(
             arrivals(given.artifacts, planned, given.origin), known.cases, settings, work / "own"
@@ -201,6 +202,7 @@ def _observed(
     """Run and keep a leg's trials; return how its part looks, and what explains its failures."""
     deployment, changes, work = known.deployment, known.changes, trials.work
     policy, asked, progress = deployment.policy, guard.rules.policy, trials.progress
+    rebuilt = judge_rebuilt(deployment, known.cases, work / "rebuilt", progress, trials.part)
     pairs = prepared(deployment, asked, known.baseline, changes)
     rules = Rules(policy=policy, contract=deployment.contract)
     trial = trials.trial(MAIN_TRIAL, pairs, known.cases, rules, asked)
@@ -216,6 +218,7 @@ def _observed(
     causes = replace(judgement, findings=judgement.findings[plain:])
     candidate = _candidate(known, pairs)
     judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
+    judgement = judgement.led_by(rebuilt)
     verdict = assemble.judged(
         command="check", deployment=deployment.name, judgement=judgement, runs=trial.runs,
         inputs=trial.inputs, changes=changes, bundle=trials.bundle,
@@ -245,6 +248,8 @@ def _judged(
         judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
         runs = trial.runs
     judgement = judgement.plus(*found, Found(findings=tuple(trials.problems)))
+    rebuilt = judge_rebuilt(deployment, known.cases, work / "rebuilt", progress)
+    judgement = judgement.led_by(rebuilt).plus(not_carried(changes, guard.rules.policy.coverage))
     count = len(known.fixtures.cases)
     verdict = assemble.judged(
         command="check", deployment=deployment.name, judgement=judgement, runs=runs,

@@ -14,10 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from ci_parity.base.digest import sha256_bytes
-from ci_parity.base.errors import EvidenceError
 from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.base.progress import Progress
-from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment, Localise, Policy, Target
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources
@@ -36,6 +34,7 @@ from ci_parity.run.environments import cache_folder
 from ci_parity.stages import assemble, inputs_for_diff
 from ci_parity.stages.attribute import attribute
 from ci_parity.stages.bundling import manifest_of
+from ci_parity.stages.coverage.checked import check_coverage
 from ci_parity.stages.explain import detect_changes
 from ci_parity.stages.fixture_changes import OpenSet
 from ci_parity.stages.graph_changes import changed_models, two_models, with_graphs
@@ -50,20 +49,19 @@ from ci_parity.stages.identify import (
 )
 from ci_parity.stages.judge import judge
 from ci_parity.stages.keeping import keep, key_of, observed, settings_of
-from ci_parity.stages.kept_runs import cached, read_run
+from ci_parity.stages.kept_runs import cached
 from ci_parity.stages.localising.search import localise
 from ci_parity.stages.noise import Calibrator
+from ci_parity.stages.one_target import only_target
 from ci_parity.stages.pairs import pair_of_two, prepared
 from ci_parity.stages.places import with_model, with_places
-from ci_parity.stages.policy_guard import Guard, by_the_calendar, plan_guard
+from ci_parity.stages.policy_guard import Guard, plan_guard
+from ci_parity.stages.rebuilding import judge_rebuilt
 from ci_parity.stages.refused_inputs import without_refused
 from ci_parity.stages.rejudge import (
     kept_for,
-    models_here,
     models_known,
     replayed,
-    signature_here,
-    unmet,
 )
 from ci_parity.stages.submodules import checked_out
 from ci_parity.stages.suite import run_pairs
@@ -79,7 +77,8 @@ class CheckOptions:
     none, as on a schedule or after a force-push; then only the release log can be the baseline.
     `clock` tells the seconds since the epoch. `keep` is a folder for the observations of this run,
     `reproductions` one for what reproduces a divergence. `elsewhere` says that the targets are on
-    other machines: what is installed on them, and their drivers, are not known here.
+    other machines: what is installed on them, and their drivers, are not known here. `target` is
+    the only one to judge, empty for all; it is then compared with no other target.
     """
 
     root: Path
@@ -93,6 +92,7 @@ class CheckOptions:
     keep: Path | None = None
     reproductions: Path | None = None
     elsewhere: bool = False
+    target: str = ""
 
     @property
     def today(self) -> date:
@@ -117,22 +117,6 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeOptions:
-    """Kept observations, and the config to judge them by."""
-
-    folder: Path
-    root: Path
-    config: str = ""
-    reproduce: str = ""
-    clock: Callable[[], float] = time.time
-
-    @property
-    def today(self) -> date:
-        """The day in UTC, by which entries of the ledger expire."""
-        return datetime.fromtimestamp(self.clock(), UTC).date()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DiffOptions:
     """Two systems: a model and a target on each side, the inputs, and how to judge.
 
@@ -154,9 +138,13 @@ class DiffOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """What is known before anything runs; `models` are the facts of each variant's files."""
+    """What is known before anything runs; `models` are the facts of each variant's files.
+
+    `whole` is the deployment with all its targets, also where only one of them is judged.
+    """
 
     deployment: Deployment
+    whole: Deployment
     signature: Signature
     fixtures: FixtureSet
     log: ReleaseLog | None
@@ -164,6 +152,11 @@ class Examined:
     changes: ChangeSet
     models: Mapping[str, ModelFacts]
     proof: LogLine | None = None
+
+    @property
+    def manifest(self) -> bytes:
+        """The manifest of the bundle that all this makes."""
+        return manifest_of(self.whole, self.models)
 
     @property
     def cases(self) -> OpenSet:
@@ -188,7 +181,7 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
         work = Path(scratch)
         known = examine(options, work / "baseline")
         deployment, changes = known.deployment, known.changes
-        manifest = manifest_of(deployment, known.models)
+        manifest = known.manifest
         guard = plan_guard(
             deployment, known.cases, known.baseline, changes.identities, options.today
         )
@@ -226,6 +219,7 @@ def _run(
     settings = settings_of(deployment, asked)
     kept = None if options.keep else _kept(known, guard, settings)
     trials = Here(work=work, progress=progress)
+    rebuilt = judge_rebuilt(deployment, known.cases, work / "rebuilt", progress)
     pairs = prepared(deployment, asked, known.baseline, changes)
     if kept is not None:
         models = models_known(deployment, changes)
@@ -244,6 +238,10 @@ def _run(
         pairs=pairs,
     )  # fmt: skip
     judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
+    alone = check_coverage(
+        deployment, known.cases, changes, asked.coverage, cache_folder(), progress
+    )
+    judgement = judgement.led_by(rebuilt).plus(alone)
     changes = measured(changes, deployment)
     verdict = assemble.judged(
         command="check", deployment=deployment.name, judgement=judgement, runs=trial.runs,
@@ -277,7 +275,8 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     2. The baseline: the last validated state of the release log, else the base commit.
     3. The change set.
     """
-    deployment = checked_out(options.root, options.config)
+    whole = checked_out(options.root, options.config)
+    deployment = only_target(whole, options.target) if options.target else whole
     signature, fixtures = fixtures_of(deployment)
     models = read_models(deployment)
     host = None if options.elsewhere else options.host
@@ -289,8 +288,8 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
     why_all = _why_all(options, log, baseline)
     changes = detect_changes(deployment, baseline, identities, why_all=why_all)
     return Examined(
-        deployment=deployment, signature=signature, fixtures=fixtures, log=log, baseline=baseline,
-        changes=changes, models=models,
+        deployment=deployment, whole=whole, signature=signature, fixtures=fixtures, log=log,
+        baseline=baseline, changes=changes, models=models,
         proof=last_proof(lines, channel=deployment.release.channel, deployment=deployment.name),
     )  # fmt: skip
 
@@ -338,41 +337,6 @@ def diff(options: DiffOptions, progress: Progress) -> Verdict:
         inputs=inputs, changes=None, bundle="", reproduce=(options.reproduce,),
     )  # fmt: skip
     return with_model(with_graphs(verdict, two_models(*models)), options.candidate_model)
-
-
-def judge_stored(options: JudgeOptions, progress: Progress) -> Verdict:
-    """Judge kept observations by the rules of a config; no model is run.
-
-    The baseline's rules are not asked for: this shows what a policy would say, and records nothing.
-
-    Raises:
-        CiParityError: a config, or observations that cannot be read or trusted.
-    """
-    kept = read_run(options.folder)
-    deployment = find_deployment(options.root, options.config)
-    if deployment.name != kept.deployment:
-        raise EvidenceError(
-            f"the observations are of deployment {kept.deployment!r}, not {deployment.name!r}",
-            where=str(options.folder),
-            remedy="judge them by a config of their deployment",
-        )
-    policy = deployment.policy
-    rules = Rules(policy=policy, contract=deployment.contract)
-    known = models_here(deployment)
-    signature = signature_here(deployment)
-    with tempfile.TemporaryDirectory(prefix="ci-parity-") as scratch:
-        work = Path(scratch)
-        trial = replayed(kept, known, rules, signature, work, timed=policy.latency.measure)
-        judgement = judge_trial(trial, policy, work, progress).plus(
-            unmet(kept, settings_of(deployment, policy), policy),
-            by_the_calendar(deployment, signature, options.today),
-        )
-    verdict = assemble.judged(
-        command="judge", deployment=deployment.name, judgement=judgement, runs=trial.runs,
-        inputs=trial.inputs, changes=kept.changes, bundle=kept.bundle,
-        reproduce=(options.reproduce,),
-    )  # fmt: skip
-    return with_places(assemble.judged_again(verdict, kept), deployment)
 
 
 def _why_all(options: CheckOptions, log: ReleaseLog | None, baseline: Baseline) -> str:

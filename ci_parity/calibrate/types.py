@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from ci_parity.base.onnx_light import without_weights
 from ci_parity.base.onnx_model import subgraphs
 from ci_parity.calibrate import operators
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto
 
-_SMALL_BYTES = 4096
 _OWN_DOMAINS = frozenset({"", "ai.onnx", "ai.onnx.ml"})
 _FLOATS = frozenset({"float", "float16", "bfloat16", "double"})
 
@@ -23,7 +23,7 @@ def element_types(model: "ModelProto") -> Mapping[str, str]:
     """
     import onnx
 
-    inferred = onnx.shape_inference.infer_shapes(_without_weights(model))
+    inferred = onnx.shape_inference.infer_shapes(without_weights(model))
     found: dict[str, str] = {}
     for name, kind in _declared(inferred.graph):
         found[name] = kind if found.setdefault(name, kind) == kind else ""
@@ -33,35 +33,6 @@ def element_types(model: "ModelProto") -> Mapping[str, str]:
             for name, kind in _concluded(node, found, versions).items():
                 found.setdefault(name, kind)
     return found
-
-
-def _without_weights(model: "ModelProto") -> "ModelProto":
-    """Return the model with its larger initializers turned into inputs of the same type."""
-    import onnx
-
-    light = onnx.ModelProto()
-    for part, value in model.ListFields():
-        if part.name == "graph":
-            continue
-        if part.is_repeated:
-            getattr(light, part.name).extend(value)
-        else:
-            setattr(light, part.name, value)
-    graph = model.graph
-    known = {port.name for port in graph.input}
-    light.graph.name = graph.name or "graph"
-    light.graph.node.extend(graph.node)
-    light.graph.input.extend(graph.input)
-    light.graph.output.extend(graph.output)
-    light.graph.value_info.extend(graph.value_info)
-    light.graph.sparse_initializer.extend(graph.sparse_initializer)
-    for tensor in graph.initializer:
-        if tensor.ByteSize() <= _SMALL_BYTES and not tensor.external_data:
-            light.graph.initializer.append(tensor)
-        elif tensor.name not in known:
-            port = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
-            light.graph.input.append(port)
-    return light
 
 
 def _declared(graph: "GraphProto") -> Iterator[tuple[str, str]]:

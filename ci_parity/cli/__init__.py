@@ -18,10 +18,13 @@ from ci_parity.base.errors import CiParityError
 
 _COMMANDS = {
     "bundle": "ci_parity.cli.bundle",
+    "cache": "ci_parity.cli.cache",
     "calibrate": "ci_parity.cli.calibrate",
     "check": "ci_parity.cli.check",
+    "coverage": "ci_parity.cli.coverage",
     "detect": "ci_parity.cli.detect",
     "diff": "ci_parity.cli.diff",
+    "doctor": "ci_parity.cli.doctor",
     "fixtures": "ci_parity.cli.fixtures",
     "gate": "ci_parity.cli.gate",
     "init": "ci_parity.cli.init",
@@ -30,8 +33,11 @@ _COMMANDS = {
     "log": "ci_parity.cli.log",
     "plan": "ci_parity.cli.plan",
     "publish": "ci_parity.cli.publish",
+    "release": "ci_parity.cli.release",
+    "rollback": "ci_parity.cli.rollback",
     "run": "ci_parity.cli.leg",
     "runner": "ci_parity.cli.runner",
+    "store": "ci_parity.cli.store",
 }
 _INTERRUPTED = 130
 _EXAMPLES = """\b

@@ -18,7 +18,7 @@ import click
 from ci_parity.base.errors import CiParityError, ConfigError, PublishError
 from ci_parity.base.files import hand_over
 from ci_parity.base.progress import PlainProgress
-from ci_parity.cli import action_comment, action_fanout
+from ci_parity.cli import action_comment, action_fanout, action_release
 from ci_parity.github import actions
 from ci_parity.github.actions import ActionInputs, Mode, RecordMode
 from ci_parity.github.annotations import annotations
@@ -37,8 +37,8 @@ from ci_parity.stages.strangers import refuse_strangers_code
 
 _RELEASING_EVENTS = {"workflow_dispatch", "schedule", "release", "repository_dispatch"}
 _NO_VERDICT = {"verdict": Outcome.INCONCLUSIVE.value}
-# Modes that reach no verdict: the gate of their run does.
-_PARTS = {Mode.PLAN, Mode.RUN, Mode.COMMENT}
+# Modes that reach no verdict of their own: a gate does, or did before them.
+_PARTS = {Mode.PLAN, Mode.RUN, Mode.COMMENT} | action_release.MODES
 
 
 def run_action(environ: Mapping[str, str] | None = None) -> int:
@@ -126,6 +126,13 @@ def _run(
         root=root, config=inputs.config, base=context.base_sha or "", no_base=_no_base(context),
         log=inputs.log, force=inputs.force, reproductions=report_dir,
     )  # fmt: skip
+    if inputs.mode in action_release.MODES:
+        ended, outputs = action_release.put_out(inputs, context, root)
+        for line in action_release.refusals(ended, inputs.mode):
+            click.echo(line)
+        _summary(environ, [action_release.told(ended, inputs.mode)])
+        _outputs(environ, outputs)
+        return ended.outcome.exit_code
     if inputs.mode is Mode.PLAN:
         _outputs(environ, action_fanout.plan_outputs(options, inputs, context))
         return 0

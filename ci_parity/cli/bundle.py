@@ -8,6 +8,9 @@ import click
 
 from ci_parity.base.escape import visible
 from ci_parity.cli import options
+from ci_parity.cli.bundle_bom import bom
+from ci_parity.cli.bundle_explain import explain
+from ci_parity.cli.bundle_fetch import command as fetch
 
 if TYPE_CHECKING:
     from ci_parity.release.bundle.verify import Verified
@@ -18,9 +21,10 @@ Examples:
   ci-parity bundle verify release.tar --digest sha256:DIGEST
   ci-parity bundle extract release.tar --out model
   ci-parity bundle validate release.tar --digest sha256:DIGEST
+  ci-parity bundle validate release.tar --target edge
+  ci-parity bundle explain release.tar typical
+  ci-parity bundle bom release.tar --out release.cdx.json
 """
-
-_NO_HISTORY = "a bundle has no history"
 
 _path = click.argument("path", type=click.Path(path_type=Path))
 _digest = click.option(
@@ -38,6 +42,11 @@ def command() -> None:
     A bundle holds graphs, weights, fixtures, references, config, locks, labels, judges and
     licences, as a folder or as one archive that is the same bytes for the same files.
     """
+
+
+command.add_command(bom)
+command.add_command(explain)
+command.add_command(fetch, "fetch")
 
 
 @command.command(epilog=_EXAMPLES)
@@ -103,17 +112,19 @@ def extract(path: Path, out: Path, digest: str) -> int:
 @command.command(epilog=_EXAMPLES)
 @_path
 @_digest
+@click.option("--target", default="", help="The only target to judge; all of them by default.")
 @options.json_report
 @options.report_files
-def validate(path: Path, digest: str, json_path: str, **forms: Path | None) -> int:
+def validate(path: Path, digest: str, target: str, json_path: str, **forms: Path | None) -> int:
     """Judge the stored cases of a bundle on this machine; the exit code is the answer.
 
     A verified private copy is what runs: every target of the bundle's config, against the stored
-    references, under the bundle's policy. Nothing is recorded.
+    references, under the bundle's policy. Nothing is recorded. With --target it is that one alone,
+    which is then compared with no other.
     """
+    from ci_parity.cli.judging import judge_bundle
     from ci_parity.cli.output import files_in_any_case, show_progress, write_files, write_json
     from ci_parity.cli.terminal import show
-    from ci_parity.pipeline import CheckOptions, check
     from ci_parity.release.bundle.extract import extract_bundle
     from ci_parity.report import json_v1
     from ci_parity.stages.report_folder import json_bytes
@@ -122,12 +133,7 @@ def validate(path: Path, digest: str, json_path: str, **forms: Path | None) -> i
     with tempfile.TemporaryDirectory(prefix="ci-parity-") as scratch, files_in_any_case(files):
         folder = Path(scratch) / "bundle"
         facts = extract_bundle(path, folder, digest).facts
-        # A log that has not begun: what the config names is not of this machine.
-        log = f"file:{Path(scratch) / 'release-log.jsonl'}"
-        wanted = CheckOptions(
-            root=folder, config=facts.config, no_base=_NO_HISTORY, log=log, force=True
-        )
-        verdict = check(wanted, show_progress()).verdict
+        verdict = judge_bundle(folder, facts.config, show_progress(), target)
     if json_path != "-":
         show(verdict)
     if json_path:

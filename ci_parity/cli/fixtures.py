@@ -56,6 +56,49 @@ def import_(
     return 0
 
 
+_ADD_EXAMPLES = """\b
+Examples:
+  ci-parity fixtures add door --raw door.png
+  ci-parity fixtures add door --raw door.png --class typical --snapshot
+  ci-parity fixtures add pair --raw left.png --raw right.png
+"""
+
+
+@command.command("add", epilog=_ADD_EXAMPLES)
+@click.argument("name")
+@click.option(
+    "--raw", "raw", multiple=True, required=True, metavar="[INPUT=]FILE",
+    help="What the application got; several are the rows of a batch.",
+)  # fmt: skip
+@options.root
+@options.config
+@click.option("--class", "classes", multiple=True, help="Class of the case, such as typical.")
+@click.option("--description", default="", help="What the case shows.")
+@click.option(
+    "--snapshot", is_flag=True,
+    help="Let the first variant answer at once; without it, 'fixtures capture' asks the source.",
+)  # fmt: skip
+def add_(
+    name: str, raw: tuple[str, ...], root: Path, config: str, classes: tuple[str, ...],
+    description: str, snapshot: bool,
+) -> int:  # fmt: skip
+    """Store a case from a raw file, its tensors made by the pipeline of the config."""
+    from ci_parity.cli.output import show_progress
+    from ci_parity.stages.adding import AddOptions, add_case, parse_raw
+
+    wanted = AddOptions(
+        root=root, config=config, name=name, raw=parse_raw(raw), classes=classes,
+        description=description, snapshot=snapshot,
+    )  # fmt: skip
+    done = add_case(wanted, show_progress())
+    click.echo(f"stored {done.folder}: {', '.join(done.inputs)} made of {', '.join(raw)}")
+    if done.outputs:
+        click.echo(f"  references by the model itself, a snapshot: {', '.join(done.outputs)}")
+    else:
+        click.echo("  without references; 'ci-parity fixtures capture' asks the source for them")
+    return 0
+
+
 _SUGGEST_EXAMPLES = """\b
 Examples:
   ci-parity fixtures suggest

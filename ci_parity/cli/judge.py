@@ -32,7 +32,7 @@ def command(folder: Path, root: Path, config: str, json_path: str, comment: Path
     """Judge the observations kept in FOLDER by the policy of a config; nothing is run."""
     from ci_parity.base.files import write_atomic
     from ci_parity.cli.terminal import show
-    from ci_parity.pipeline import JudgeOptions, judge_stored
+    from ci_parity.judging import JudgeOptions, judge_stored
     from ci_parity.report import json_v1, markdown
     from ci_parity.stages.report_folder import json_bytes
 

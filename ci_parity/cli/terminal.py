@@ -41,7 +41,7 @@ _SHOWN = 20
 _NAMED = 5
 _COMMAND = "reproduce: "
 _DEPTH = "depth "
-_STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "yellow"}
+STYLES = {Outcome.PASS: "green", Outcome.FAIL: "bold red", Outcome.INCONCLUSIVE: "yellow"}
 _WARNING = "yellow"
 _QUIET = "dim"
 
@@ -72,7 +72,7 @@ def _on(value: str) -> bool:
 
 def draw(verdict: Verdict, console: "Console") -> None:
     """Draw a verdict on a console of at least 60 columns."""
-    console.print(_words(headline(verdict), 300, _STYLES[verdict.outcome]))
+    console.print(_words(headline(verdict), 300, STYLES[verdict.outcome]))
     _lines(text.before_the_rows(verdict), console)
     for (target, variant), rows in _systems(verdict.rows):
         name = " / ".join(part for part in (target, variant) if part)
@@ -134,7 +134,7 @@ def _table(rows: Sequence[Row], *, wide: bool) -> "Table":
             about = _stacked(about, where)
         table.add_row(
             _words("unchanged" if was_skipped(row) else row.outcome.value, 20,
-                   _STYLES[row.outcome]),
+                   STYLES[row.outcome]),
             about, *([where] if wide else []),
             _words(f"{row.cases} of {row.cases_expected}", 40),
             _words(number(row.worst.required) if row.worst else "", 20),
@@ -168,7 +168,7 @@ def _finding(group: Sequence[Finding]) -> "Table":
     from rich.table import Table
 
     finding = group[0]
-    style = _WARNING if finding.advisory else _STYLES[finding.outcome]
+    style = _WARNING if finding.advisory else STYLES[finding.outcome]
     mark = "warning" if finding.advisory else finding.outcome.value
     head = _plain("").append(f"{mark} ", style).append_text(_words(finding.id, 100, style))
     head.append("  ").append_text(_words(str(finding.subject), 400, "bold"))

@@ -1,19 +1,18 @@
 """YAML to a `Deployment`: parse, validate, set defaults, build.
 
-Every error is reported at once, each with its JSON path, its line and, for a misspelt key, the key
-that was probably meant. Defaults live in `schema.json` alone.
+Every error is reported at once, as `problems` words them. Defaults live in `schema.json` alone.
 """
 
 import difflib
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import ConfigError
@@ -23,6 +22,7 @@ from ci_parity.config.latency import latency_policy, memory_policy
 from ci_parity.config.ledger import build_ledger
 from ci_parity.config.model import (
     Converter,
+    CoveragePolicy,
     Deployment,
     Localise,
     Optimization,
@@ -37,11 +37,9 @@ from ci_parity.config.model import (
     Variant,
 )
 from ci_parity.config.pinned import with_pin
+from ci_parity.config.problems import validate
 from ci_parity.config.runtimes import check_options, runtime_text, spelled_out
 from ci_parity.config.yaml_source import Document, parse, read_text
-
-if TYPE_CHECKING:
-    from jsonschema import ValidationError
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +61,7 @@ def load_deployment(path: Path) -> Deployment:
         ConfigError: with every problem of the file in it.
     """
     document = parse(read_text(path), where=path.name)
-    _validate(document, schema())
+    validate(document, schema())
     return build(document.value, root=path.parent, origin=path.name)
 
 
@@ -94,7 +92,9 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         report=Report(**full["report"]),
         source=_source(full["source"], root) if "source" in full else None,
         contract=contract(full.get("contract", {})),
-    )
+        preprocess=_inside(root, full["preprocess"], "$.preprocess")
+        if "preprocess" in full else None,
+    )  # fmt: skip
     _check_names(deployment)
     return deployment
 
@@ -148,6 +148,7 @@ def policy(value: Mapping[str, Any], root: Path = Path()) -> Policy:
         decisions=build_decisions(raw["decisions"], partial(_inside, root)),
         self_checks=_self_checks(raw["self_checks"]),
         ledger=build_ledger(raw["ledger"], schema()),
+        coverage=CoveragePolicy(**raw.get("coverage", {})),
     )
 
 
@@ -197,76 +198,9 @@ def _tolerance(value: str | Mapping[str, float]) -> Tolerance | str:
 def _fragment(name: str, value: Mapping[str, Any], where: str) -> Mapping[str, Any]:
     """Validate a part of a config on its own and fill in its defaults."""
     rule = {"$defs": schema()["$defs"], "$ref": f"#/$defs/{name}"}
-    _validate(Document(where=where, value=dict(value), lines={}), rule)
+    validate(Document(where=where, value=dict(value), lines={}), rule)
     filled: Mapping[str, Any] = _with_defaults(dict(value), rule)
     return filled
-
-
-def _validate(document: Document, rule: Mapping[str, Any]) -> None:
-    from jsonschema import Draft202012Validator
-
-    found = sorted(Draft202012Validator(rule).iter_errors(document.value), key=_by_path)
-    lines = [line for error in found for line in _explain(error, document)]
-    if lines:
-        raise ConfigError(
-            f"{len(lines)} problem{'s' if len(lines) > 1 else ''} in the config\n"
-            + "\n".join(f"  - {line}" for line in lines),
-            where=document.where,
-            remedy="docs/config.md lists every key",
-        )
-
-
-def _by_path(error: "ValidationError") -> list[str]:
-    return [str(part) for part in error.absolute_path]
-
-
-def _explain(error: "ValidationError", document: Document) -> Iterator[str]:
-    """Yield one line a problem: place, JSON path, what is wrong, and the likely fix."""
-    if error.validator == "anyOf" and error.context:
-        for inner in _closest(error):
-            yield from _explain(inner, document)
-        return
-    path = tuple(error.absolute_path)
-    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
-        known = list(_rule_of(error).get("properties", {}))
-        for key in sorted(set(map(str, error.instance)) - set(known)):
-            close = difflib.get_close_matches(key, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known keys: {', '.join(known)}"
-            place = document.place((*path, key))
-            yield f"{place}: {_json_path(path)}: unknown key {key!r}; {hint}"
-        return
-    yield f"{document.place(path)}: {_json_path(path)}: {_shortened(error.message)}"
-
-
-def _closest(error: "ValidationError") -> list["ValidationError"]:
-    """Return the problems of the alternative whose type the value has and that has the fewest.
-
-    Where the value has the type of none, those of the first one.
-    """
-    alternatives: dict[object, list[ValidationError]] = {}
-    for inner in error.context or ():
-        alternatives.setdefault(inner.relative_schema_path[0], []).append(inner)
-    fitting = [
-        found
-        for found in alternatives.values()
-        if all(
-            inner.relative_path or inner.validator not in {"const", "enum", "type"}
-            for inner in found
-        )
-    ]
-    return min(fitting, key=len) if fitting else next(iter(alternatives.values()))
-
-
-def _rule_of(error: "ValidationError") -> Mapping[str, Any]:
-    return error.schema if isinstance(error.schema, Mapping) else {}
-
-
-def _json_path(path: tuple[str | int, ...]) -> str:
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-
-
-def _shortened(message: str) -> str:
-    return message if len(message) <= 300 else f"{message[:300]} …"
 
 
 def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain JSON

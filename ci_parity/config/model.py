@@ -149,6 +149,19 @@ class PlacementPolicy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CoveragePolicy:
+    """What is made of tests of single operators.
+
+    `measure` says whether `check` runs them. `failing` is `fail` or `warn`, for operators that the
+    model uses and that fail or are unsupported; `untested` is `warn` or `ignore`.
+    """
+
+    measure: bool = False
+    failing: str = "fail"
+    untested: str = "warn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """How a run is judged; a tolerance is explicit, or the word `calibrated` or `ladder`.
 
@@ -165,6 +178,7 @@ class Policy:
     self_checks: SelfChecks
     ledger: tuple[LedgerEntry, ...] = ()
     placement: Mapping[str, PlacementPolicy] = field(default_factory=dict)
+    coverage: CoveragePolicy = CoveragePolicy()
 
     def explicit_tolerance(self, output: str) -> Tolerance | None:
         """Return the numbers the policy names for an output, None where it gives a word."""
@@ -233,10 +247,11 @@ class Contract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Where validated artifacts are recorded; `log` is empty for nowhere."""
+    """Where validated artifacts are recorded, and their bytes kept; an empty place is nowhere."""
 
     log: str
     channel: str
+    store: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +284,7 @@ class Deployment:
 
     `root` is the folder relative paths start from; `origin` is the config file, or says that the
     deployment was discovered. `policy_json` is the canonical JSON of the policy as configured.
+    `preprocess` is the file of the pipeline that makes inputs of what the application gets.
     """
 
     name: str
@@ -284,6 +300,7 @@ class Deployment:
     report: Report
     contract: Contract = field(default_factory=Contract)
     source: Source | None = None
+    preprocess: Path | None = None
 
     @property
     def reference_target(self) -> Target:

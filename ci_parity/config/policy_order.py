@@ -272,6 +272,7 @@ _MAPPINGS: Mapping[Path, Compare] = {
     ("latency",): _EMPTY,
     ("memory",): _EMPTY,
     ("self_checks",): _EMPTY,
+    ("coverage",): _EMPTY,
     ("files",): _EMPTY,
     ("decisions",): _EMPTY,
     ("decisions", "*"): _EMPTY,
@@ -324,6 +325,9 @@ _LEAVES: Mapping[Path, Compare] = {
     # Rows below the score are no detections; without one, every row is.
     ("decisions", "*", "detections", "score"): _ranked(lambda value: -value, absent=math.inf),
     ("decisions", "*", "text", "max_edit_distance"): _LESS,
+    ("coverage", "measure"): _ranked(float, absent=0.0),
+    ("coverage", "failing"): _ranked({"warn": 0.0, "fail": 1.0}.__getitem__, absent=-1.0),
+    ("coverage", "untested"): _ranked({"ignore": 0.0, "warn": 1.0}.__getitem__, absent=-1.0),
     ("placement", "*", "cpu_allowed"): _allowed,
     ("placement", "*", "min_share"): _ranked(lambda text: float(text.rstrip("%")), absent=0.0),
     ("placement", "*", "max_memcpy"): _ranked(lambda value: -value, absent=-math.inf),

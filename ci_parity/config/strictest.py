@@ -12,6 +12,7 @@ from typing import TypeVar
 from ci_parity.config.decisions import Decision
 from ci_parity.config.model import (
     Contract,
+    CoveragePolicy,
     Deployment,
     LatencyPolicy,
     MemoryPolicy,
@@ -22,11 +23,11 @@ from ci_parity.config.model import (
 )
 from ci_parity.config.policy_order import PolicyChange
 
-Group = TypeVar("Group", LatencyPolicy, MemoryPolicy, SelfChecks)
+Group = TypeVar("Group", LatencyPolicy, MemoryPolicy, SelfChecks, CoveragePolicy)
 _KNOWN = frozenset(
     {
         "tolerance", "outputs", "repeat", "timeout_s", "latency", "decisions", "self_checks",
-        "contract", "files", "placement", "memory",
+        "contract", "files", "placement", "memory", "coverage",
     }
 )  # fmt: skip
 
@@ -58,6 +59,7 @@ def guarded(
         self_checks=_group(
             own.policy.self_checks, base.policy.self_checks, groups.get("self_checks", set())
         ),
+        coverage=_group(own.policy.coverage, base.policy.coverage, groups.get("coverage", set())),
         decisions=_chosen(own, base, groups),
         placement=_placement(own.policy, base.policy, groups.get("placement", set())),
     )

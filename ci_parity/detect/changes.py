@@ -7,6 +7,7 @@ from dataclasses import replace
 from ci_parity.detect.converter import explain_converter
 from ci_parity.detect.host_words import explain_host
 from ci_parity.detect.optimization import as_facts, explain_optimization
+from ci_parity.detect.preprocess_words import explain_preprocess
 from ci_parity.detect.runtime_words import explain_images, explain_runtime
 from ci_parity.records.condensed import digest_of, is_condensed
 from ci_parity.records.facts import Facts
@@ -20,11 +21,13 @@ from ci_parity.records.identity import (
 )
 
 _ABSENT = "(none)"
+_NOTHING = "{}"
 _SHOWN_FACTS = 3
 _EXPLAIN: Mapping[Axis, Callable[[Facts, Facts], tuple[str, ...]]] = {
     Axis.CONVERTER: explain_converter,
     Axis.DRIVER: explain_host,
     Axis.OPTIMIZATION: explain_optimization,
+    Axis.PREPROCESSING: explain_preprocess,
     Axis.RUNTIME: explain_runtime,
 }
 
@@ -82,6 +85,9 @@ def _differences(before: Identity, after: Identity) -> Iterator[Change]:
     if before.options != after.options:
         yield _change(Axis.OPTIMIZATION, after, *option_words(before.options, after.options))
     yield from _optimizer_change(before, after)
+    # To have no pipeline is known, too.
+    pipelines = (before.preprocess or _NOTHING, after.preprocess or _NOTHING)
+    yield from _fact_change(Axis.PREPROCESSING, after, *pipelines)
     if before.fixtures != after.fixtures:
         yield _change(Axis.FIXTURES, after, _short(before.fixtures), _short(after.fixtures))
     if before.policy and after.policy and digest_of(before.policy) != digest_of(after.policy):

@@ -54,6 +54,21 @@ class Repository:
                 return git.text_of(done)
         return ""
 
+    def descends(self, commit: str, ancestor: str) -> bool | None:
+        """Tell whether a commit is another or comes after it; None where that cannot be told.
+
+        A shallow checkout can show that it does, and never that it does not.
+        """
+        if not (_COMMIT.fullmatch(commit) and _COMMIT.fullmatch(ancestor)):
+            return None
+        if not (self.resolve(commit) and self.resolve(ancestor)):
+            return None
+        done = self._git("merge-base", "--is-ancestor", ancestor, commit)
+        if done.returncode == 0:
+            return True
+        shallow = git.text_of(self._git("rev-parse", "--is-shallow-repository"))
+        return False if done.returncode == 1 and shallow == "false" else None
+
     def prefix(self) -> str:
         """Return the path of `folder` below the top of the work tree, empty at the top."""
         return git.text_of(self._git("rev-parse", "--show-prefix"))

@@ -23,6 +23,7 @@ def identify(
     models: Mapping[str, ModelFacts] | None = None,
     components: Mapping[str, Facts] | None = None,
     host: Facts | None = None,
+    preprocess: Facts | None = None,
 ) -> tuple[Identity, ...]:
     """Return the identities of a deployment.
 
@@ -33,6 +34,7 @@ def identify(
         models: what `read_models` returned; None to read the models here.
         components: what is installed for a runtime, by its `runtime:`, where that is known.
         host: the facts of this machine; None where the identity is not this machine's.
+        preprocess: the facts of the pipeline that makes its inputs; None without one.
     """
     models = read_models(deployment) if models is None else models
     converters = {
@@ -58,6 +60,7 @@ def identify(
             converter=converters[variant.name],
             components=facts_text((components or {}).get(target.runtime)),
             host=facts_text(relevant(host, target.provider) if host else None),
+            preprocess=facts_text(preprocess),
         )
         for target in deployment.targets
         for variant in deployment.variants_on(target)

@@ -54,6 +54,8 @@ class Mode(enum.Enum):
     RUN = "run"
     GATE = "gate"
     COMMENT = "comment"
+    RELEASE = "release"
+    ROLLBACK = "rollback"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +63,8 @@ class ActionInputs:
     """The `with:` of the workflow; the defaults are those of `action.yml`.
 
     `config` and `log` are empty where the workflow names none; `plan`, `leg`, `needs` and
-    `artifacts` serve the modes of a run over several machines, and are empty otherwise.
+    `artifacts` serve the modes of a run over several machines, `bundle`, `digest`, `to`, `reason`
+    and `dry_run` those that put something out; all are empty otherwise.
     """
 
     config: str = ""
@@ -79,6 +82,11 @@ class ActionInputs:
     leg: str = ""
     needs: str = ""
     artifacts: str = ""
+    bundle: str = ""
+    digest: str = ""
+    to: str = ""
+    reason: str = ""
+    dry_run: bool = False
 
 
 def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
@@ -105,6 +113,11 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
         leg=inputs.text("leg", default.leg),
         needs=inputs.text("needs", default.needs),
         artifacts=inputs.text("artifacts", default.artifacts),
+        bundle=inputs.text("bundle", default.bundle),
+        digest=inputs.text("digest", default.digest),
+        to=inputs.text("to", default.to),
+        reason=inputs.text("reason", default.reason),
+        dry_run=inputs.truth("dry_run", default=default.dry_run),
     )
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path, PurePath
 from typing import Any, TypeVar, cast, get_args, get_origin
 
 from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
@@ -13,7 +14,7 @@ Record = TypeVar("Record")
 
 
 def to_json(record: object) -> Json:
-    """Return the plain JSON value of a record; tuples become lists, enums their values."""
+    """Return the plain JSON of a record; tuples become lists, enums their values, paths texts."""
     if isinstance(record, enum.Enum):
         return cast("Json", record.value)
     if dataclasses.is_dataclass(record):
@@ -23,6 +24,8 @@ def to_json(record: object) -> Json:
         return [to_json(item) for item in record]
     if isinstance(record, Mapping):
         return {str(key): to_json(item) for key, item in record.items()}
+    if isinstance(record, PurePath):
+        return record.as_posix()
     return cast("Json", record)
 
 
@@ -58,6 +61,7 @@ def _converter() -> Any:  # noqa: ANN401 - cattrs' converter is generic over eve
     converter: Any = Converter(forbid_extra_keys=True)
     for scalar in (str, int, bool, float):
         converter.register_structure_hook(scalar, _exactly(scalar))
+    converter.register_structure_hook(Path, _path)
     converter.register_structure_hook_factory(_is_tuple, _list_of)
     return converter
 
@@ -68,15 +72,27 @@ def _is_tuple(kind: object) -> bool:
 
 
 def _list_of(kind: Any, converter: Any) -> Callable[[object, type], object]:  # noqa: ANN401
-    """Structure `tuple[X, ...]` from a list alone: text and objects can be iterated too."""
-    item = get_args(kind)[0]
+    """Structure a tuple from a list alone: text and objects can be iterated too."""
+    items = get_args(kind)
+    alike = items[-1] is Ellipsis
 
     def structure(value: object, _: type) -> object:
         if not isinstance(value, list):
             raise TypeError(f"expected list, got {type(value).__name__}")
-        return tuple(converter.structure(part, item) for part in value)
+        kinds = [items[0]] * len(value) if alike else items
+        if len(kinds) != len(value):
+            raise ValueError(f"expected {len(kinds)} items, got {len(value)}")
+        return tuple(
+            converter.structure(part, item) for part, item in zip(value, kinds, strict=True)
+        )
 
     return structure
+
+
+def _path(value: object, _: type) -> Path:
+    if not isinstance(value, str):
+        raise TypeError(f"expected str, got {type(value).__name__}")
+    return Path(value)
 
 
 def _exactly(scalar: type) -> Callable[[object, type], object]:

@@ -28,7 +28,8 @@ class Identity:
     policy as configured. `optimization` is the digest of the variant's recipe, empty without one;
     where its tools are known too, the facts of both as canonical JSON. `converter`, `components`
     and `host` are the facts of those axes, empty where they are not known: then that axis is not
-    compared.
+    compared. `preprocess` is the facts of the pipeline that makes inputs of what an application
+    gets; to have none, empty, is known too.
     """
 
     target: str
@@ -43,6 +44,7 @@ class Identity:
     converter: str = ""
     components: str = ""
     host: str = ""
+    preprocess: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

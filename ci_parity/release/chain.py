@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.records.release import LogEntry, LogLine
+from ci_parity.records.release import EntryKind, LogEntry, LogLine
 from ci_parity.release.line import FIRST_PREV, RESTORE, decode_line, encode_line
 
 __all__ = ["Guard", "Placement", "decode_line", "encode_line", "origin_of", "place", "verify"]
@@ -88,9 +88,10 @@ def place(
     """Find the place of `entry` in a log, after verifying all of it.
 
     `data` is the log's bytes, `None` when it does not exist; `new` is the origin of a log begun
-    here without an `origin`. A rerun of one act may end at another time under another address and
-    is still that act; anything else that differs under one idempotency key is refused. `guard` sees
-    the lines that a new entry would follow, and raises where it may not stand there.
+    here without an `origin`. A rerun of one act may end at another time under another address, a
+    rollback with another reason, and is still that act; anything else that differs under one
+    idempotency key is refused. `guard` sees the lines that a new entry would follow, and raises
+    where it may not stand there.
 
     Raises:
         EvidenceError: when the log does not verify, the entry has no place in a log, or its
@@ -116,4 +117,6 @@ def place(
 
 
 def _act(entry: LogEntry) -> LogEntry:
-    return replace(entry, finished_at="", run_url="")
+    reason = entry.kind is EntryKind.ROLLED_BACK
+    findings = () if reason else entry.findings_failed
+    return replace(entry, finished_at="", run_url="", findings_failed=findings)

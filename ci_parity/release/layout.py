@@ -7,7 +7,7 @@ values mean together, nor where the line stands; that is `release.chain`.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Literal, TypeAlias
@@ -36,7 +36,14 @@ class Many:
     shape: "Shape"
 
 
-Shape: TypeAlias = "Leaf | Many | Mapping[str, Shape] | tuple[Shape, ...]"
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The text of a key that stands there only where the text is not empty."""
+
+    leaf: Leaf
+
+
+Shape: TypeAlias = "Leaf | Many | Mapping[str, Shape | Present] | tuple[Shape, ...]"
 """A leaf, an array of many, an object with exactly these keys, an array of exactly these."""
 
 # Control, line-separating and text-reordering characters never stand in a log that people read;
@@ -84,6 +91,7 @@ TARGET: Shape = {
     "optimization": _optional_text("optimization"),
     "fixtures": _optional_digest("fixtures"),
     "policy": _optional_text("policy"),
+    "preprocess": Present(_text("preprocess")),
     "converter": _optional_text("converter"),
     "components": _optional_text("components"),
     "host": _optional_text("host"),
@@ -149,8 +157,21 @@ def _pattern(shape: Shape) -> str:
         case tuple():
             return rf"\[{','.join(_pattern(item) for item in shape)}\]"
         case _:
-            members = (f'"{key}":{_pattern(shape[key])}' for key in sorted(shape))
-            return rf"\{{{','.join(members)}\}}"
+            return rf"\{{{''.join(_members(shape))}\}}"
+
+
+def _members(shape: "Mapping[str, Shape | Present]") -> Iterator[str]:
+    """Yield the members of an object; what may be absent takes the comma behind it along."""
+    *others, last = sorted(shape)
+    for key in others:
+        member = shape[key]
+        if isinstance(member, Present):
+            yield f'(?:"{key}":{member.leaf.pattern},)?'
+        else:
+            yield f'"{key}":{_pattern(member)},'
+    end = shape[last]
+    assert not isinstance(end, Present)
+    yield f'"{last}":{_pattern(end)}'
 
 
 def fault(value: Json, shape: Shape = LINE, path: str = "$") -> str | None:
@@ -181,14 +202,19 @@ def _array_fault(value: Json, shape: "Many | tuple[Shape, ...]", path: str) -> s
     return next(filter(None, faults), None)
 
 
-def _object_fault(value: Json, shape: Mapping[str, Shape], path: str) -> str | None:
+def _object_fault(value: Json, shape: "Mapping[str, Shape | Present]", path: str) -> str | None:
     if not isinstance(value, dict):
         return f"{path} is not an object"
-    if missing := sorted(shape.keys() - value.keys()):
+    due = {key for key, of in shape.items() if not isinstance(of, Present)}
+    if missing := sorted(due - value.keys()):
         return f"{path} misses the key {missing[0]!r}"
     if unknown := sorted(value.keys() - shape.keys()):
         return f"{path} has the unknown key {_shown(unknown[0])}"
-    faults = (fault(value[key], of, f"{path}.{key}") for key, of in shape.items())
+    faults = (
+        fault(value[key], of.leaf if isinstance(of, Present) else of, f"{path}.{key}")
+        for key, of in shape.items()
+        if key in value
+    )
     return next(filter(None, faults), None)
 
 

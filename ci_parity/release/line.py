@@ -39,8 +39,10 @@ RESULTS: Mapping[EntryKind, str] = {
 }
 _TEXTS = (
     "target", "variant", "runtime", "provider", "options", "optimization", "policy", "converter",
-    "components", "host",
+    "components", "host", "preprocess",
 )  # fmt: skip
+# Lines of before there were such facts have no such key, and keep their one spelling.
+_LEFT_OUT_EMPTY = "preprocess"
 _KINDS = {kind.value: kind for kind in EntryKind}
 RESTORE = "the log only grows and is never edited: restore a copy that verifies"
 
@@ -96,7 +98,8 @@ def _document(entry: LogEntry, log: str, seq: int, prev: str) -> Json:
 
 
 def _target(identity: Identity) -> Json:
-    return {name: getattr(identity, name) for name in Identity.__slots__}
+    said = {name: getattr(identity, name) for name in Identity.__slots__}
+    return {name: value for name, value in said.items() if value or name != _LEFT_OUT_EMPTY}
 
 
 def decode_line(line: bytes, *, log: str | None, seq: int, prev: str, where: str = "") -> LogLine:
@@ -177,7 +180,7 @@ def _identities(text: str) -> tuple[Identity, ...] | None:
         if match is None:
             return None
         position = match.end()
-        values = match.groupdict()
+        values = match.groupdict(default="")
         for name in _TEXTS:
             if "\\" in values[name]:
                 values[name] = _unescaped(values[name])
@@ -215,9 +218,11 @@ def _check_sense(entry: LogEntry, result: str) -> None:
         )
     if why := _no_day(entry.finished_at[:10]):
         raise EvidenceError(f"finishedOn is no time: {why}")
+    # The reason of a rollback stands where findings do.
+    failed = entry.findings_failed and entry.kind is not EntryKind.ROLLED_BACK
     if result == "PASSED" and (
         not entry.identities
-        or entry.findings_failed
+        or failed
         or entry.cases_expected < 1
         or entry.cases_run < entry.cases_expected
     ):

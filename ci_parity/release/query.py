@@ -1,6 +1,6 @@
 """Questions that the rest of the path asks of a verified release log; nothing is read here."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ci_parity.records.identity import Identity, PairName
 from ci_parity.records.release import EntryKind, LogLine
@@ -114,6 +114,14 @@ def last_good(
     It is older than what is out now, of another bundle, and of none that is barred. Whether its
     bytes are still there is for who restores them to see.
     """
+    ways = ways_back(lines, channel=channel, deployment=deployment, targets=targets)
+    return next(ways, None)
+
+
+def ways_back(
+    lines: Sequence[LogLine], *, channel: str, deployment: str, targets: Collection[PairName]
+) -> Iterator[LogLine]:
+    """Yield every proof to go back to, each bundle once, the newest first (`last_good`)."""
     out = current(lines, channel=channel, deployment=deployment)
     closed = {*barred(lines, channel=channel, deployment=deployment)}
     before = len(lines)
@@ -127,8 +135,24 @@ def last_good(
         closed.add(bundle)
         pairs = proven(lines, bundle, channel=channel, deployment=deployment)
         if targets and pairs >= set(targets):
-            return line
-    return None
+            yield line
+
+
+def validations(
+    lines: Sequence[LogLine], bundle: str, *, channel: str, deployment: str
+) -> tuple[LogLine, ...]:
+    """Return the lines that validated a bundle since it was revoked last, oldest first."""
+    found: list[LogLine] = []
+    for line in lines:
+        entry = line.entry
+        if entry.bundle != bundle:
+            continue
+        if entry.kind is EntryKind.REVOKED:
+            found.clear()
+        ours = (entry.channel, entry.deployment) == (channel, deployment)
+        if ours and entry.kind is EntryKind.VALIDATED:
+            found.append(line)
+    return tuple(found)
 
 
 def _of(lines: Sequence[LogLine], channel: str, deployment: str) -> list[LogLine]:

@@ -45,7 +45,7 @@ class ReleaseLog(Protocol):
 def open_log(
     spec: str, root: Path, *, origin: str | None = None, key: SigningKey | None = None
 ) -> ReleaseLog:
-    """Return the log that `branch:NAME`, `file:PATH` or a plain path names; nothing is read yet.
+    """Return the log that `branch:NAME`, `s3://…`, `file:PATH` or a path names; unread as yet.
 
     A relative path starts at `root` and stays below it, links followed. `origin` is the log it
     must be; `None` accepts what the log says of itself. `key` signs a checkpoint at each append.
@@ -59,10 +59,12 @@ def open_log(
         return _open_branch(name, root, origin, key)
     if scheme == "file":
         return _open_file(name, root, origin, key)
+    if scheme == "s3":
+        return _open_object(scheme, name, origin, key)
     raise ConfigError(
         f"unknown kind of release log {scheme!a}",
-        where=f"release.log: {spec!a}",
-        remedy="write branch:NAME, file:PATH or a path",
+        where=f"release.log: {scheme}:…",
+        remedy="write branch:NAME, s3://BUCKET/PREFIX, file:PATH or a path",
     )
 
 
@@ -76,6 +78,16 @@ def _open_branch(name: str, root: Path, origin: str | None, key: SigningKey | No
             remedy="use letters, digits, '-', '_', '.' and '/', as in branch:ci-parity-log",
         )
     return BranchLog(root, name, origin=origin, key=key)
+
+
+def _open_object(scheme: str, name: str, origin: str | None, key: SigningKey | None) -> ReleaseLog:
+    from ci_parity.release.objects.object_log import ObjectLog
+    from ci_parity.release.objects.opening import open_bucket
+    from ci_parity.release.objects.s3_bucket import S3Place
+
+    place = open_bucket(scheme, name, "release.log")
+    assert isinstance(place, S3Place)
+    return ObjectLog(place, origin=origin, key=key)
 
 
 def _open_file(name: str, root: Path, origin: str | None, key: SigningKey | None) -> ReleaseLog:

@@ -32,6 +32,8 @@ def comment(verdict: Verdict, occasion: Occasion = _BARE) -> tuple[str, ...]:
 
     1. Everything.  2. Without what passed.  3. Without what is folded.  4. The first failures.
     5. The verdict, where it begins to fail, and the links.
+
+    What is wrong before any model ran stands first in each.
     """
     foot = (_restore(verdict, occasion), _footer(verdict, occasion))
     url = occasion.run_url
@@ -44,7 +46,12 @@ def comment(verdict: Verdict, occasion: Occasion = _BARE) -> tuple[str, ...]:
         _join(*head, *many, every, *aside, *foot),
         _join(*head, *many, *foot),
         _join(*few, *foot),
-        _join(_title(verdict, occasion), beginnings(verdict.divergences, url, 1), *foot),
+        _join(
+            _title(verdict, occasion),
+            details.fed(verdict),
+            beginnings(verdict.divergences, url, 1),
+            *foot,
+        ),
     )
     return _shortening(ladder)
 
@@ -83,6 +90,7 @@ def _shortening(ladder: tuple[str, ...]) -> tuple[str, ...]:
 
 def _head(verdict: Verdict, occasion: Occasion, shown: int) -> Iterator[str]:
     yield _title(verdict, occasion)
+    yield details.fed(verdict)
     yield from overview.changes(verdict, shown)
     yield overview.pairs(verdict, shown)
     yield details.causes(verdict)
@@ -139,7 +147,8 @@ def _restore(verdict: Verdict, occasion: Occasion) -> str:
         way = "the model files are the same here: take back what changed around them"
     else:
         at = f" of commit {code(entry.commit[:12])}" if entry.commit else " with this digest"
-        way = f"deploy the files{at}; {code('ci-parity log show')} lists every bundle"
+        command = code(f"ci-parity rollback --to sha256:{entry.bundle}")
+        way = f"where another is out, run {command}; else deploy the files{at}"
     return f"**{told}.** To restore it, {way}."
 
 

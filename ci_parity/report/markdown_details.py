@@ -13,6 +13,7 @@ from ci_parity.report.words import (
     ICONS,
     decisions,
     failures,
+    fed_lines,
     measure,
     number,
     timing_figures,
@@ -24,6 +25,7 @@ _SHOWN_FINDINGS = 50
 _SHOWN_REMEDIES = 3
 _SHOWN_OUTPUTS = 200
 _SHOWN_CAUSES = 20
+_SHOWN_CASES = 10
 _SHOWN_SYSTEMS = 50
 _ELSEWHERE = "in the JSON report"
 
@@ -39,6 +41,22 @@ def causes(verdict: Verdict) -> str:
         for sentence, where in list(said.items())[:_SHOWN_CAUSES]
     ]
     return "**Cause**\n\n" + "\n".join(lines) if lines else ""
+
+
+def fed(verdict: Verdict) -> str:
+    """Return what is wrong with what models were fed: no figure below can be right before it is."""
+    found = fed_lines(verdict)
+    if not found:
+        return ""
+    lines = [f"- {_cases(cases)}: {prose(sentence)}" for cases, sentence in found[:_SHOWN_CAUSES]]
+    rest = more(len(found) - len(lines), _ELSEWHERE)
+    title = "**Wrong before any model ran**: the stored inputs are not what the application makes"
+    return f"{title}\n\n" + "\n".join(lines) + rest
+
+
+def _cases(names: Sequence[str]) -> str:
+    more_ = f" and {len(names) - _SHOWN_CASES} more" if len(names) > _SHOWN_CASES else ""
+    return ", ".join(map(code, names[:_SHOWN_CASES])) + more_
 
 
 def problems(verdict: Verdict, shown: int) -> Iterator[str]:

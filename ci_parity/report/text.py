@@ -12,6 +12,7 @@ from ci_parity.report.placement_words import counts, placement_line
 from ci_parity.report.text_divergence import divergence_lines
 from ci_parity.report.words import (
     failures,
+    fed_lines,
     headline,
     latency_words,
     measure,
@@ -60,7 +61,9 @@ def _lines(verdict: Verdict) -> Iterator[str]:
 
 
 def before_the_rows(verdict: Verdict) -> Iterator[str]:
-    """Yield what went in and what changed."""
+    """Yield what was wrong before any model ran, what went in and what changed."""
+    for cases, sentence in fed_lines(verdict)[:_SHOWN]:
+        yield "  " + visible(f"before any model ran, {', '.join(cases)}: {sentence}", 600)
     if verdict.inputs_source == "generated":
         yield f"  inputs: {verdict.inputs_count} generated from the graph"
     if verdict.changes is not None:

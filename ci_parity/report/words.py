@@ -9,6 +9,8 @@ from ci_parity.records.verdict import Row, Verdict
 
 _ELSEWHERE = {"attribution", "divergence"}
 _LATENCY = "latency."
+_PREPROCESS = "preprocess."
+_BEFORE = "before any model ran: "
 _TIMED = {"latency.p50", "memory.peak", "memory.growth"}
 # What follows on the line, whether a release is blocked above all, must not be cut off.
 _PLACE_LENGTH = 120
@@ -18,17 +20,38 @@ ICONS = {Outcome.PASS: "✅", Outcome.FAIL: "❌", Outcome.INCONCLUSIVE: "⚠️
 def failures(verdict: Verdict) -> list[Finding]:
     """Return the findings that decide against the candidate.
 
-    Failures stand before open questions, and what broke on its own before what inherits.
+    Failures stand before open questions, what broke before any model ran before all others, and
+    what broke on its own before what inherits.
     """
     later = {(r.target, r.variant, r.boundary) for r in verdict.rows if r.inherits}
     binding = [f for f in verdict.findings if not f.advisory and f.outcome is not Outcome.PASS]
 
-    def rank(finding: Finding) -> tuple[bool, bool, float]:
+    def rank(finding: Finding) -> tuple[bool, bool, bool, float]:
         subject = finding.subject
         inherits = (subject.target, subject.variant, subject.boundary) in later
-        return finding.outcome is not Outcome.FAIL, inherits, -_excess(finding)
+        model = not is_preprocessing(finding)
+        return finding.outcome is not Outcome.FAIL, model, inherits, -_excess(finding)
 
     return sorted(binding, key=rank)
+
+
+def is_preprocessing(finding: Finding) -> bool:
+    """Whether a finding is about what was fed, before any model ran."""
+    return finding.id.startswith(_PREPROCESS)
+
+
+def fed_otherwise(verdict: Verdict) -> list[Finding]:
+    """Return the findings that say that a model was fed another representation."""
+    return [f for f in failures(verdict) if is_preprocessing(f) and f.outcome is Outcome.FAIL]
+
+
+def fed_lines(verdict: Verdict) -> list[tuple[tuple[str, ...], str]]:
+    """Return what models were fed otherwise, each reason once with its cases."""
+    said: dict[str, dict[str, None]] = {}
+    for finding in fed_otherwise(verdict):
+        sentence = finding.evidence.removeprefix(_BEFORE)
+        said.setdefault(sentence, {})[finding.subject.case] = None
+    return [(tuple(cases), sentence) for sentence, cases in said.items()]
 
 
 def warnings(verdict: Verdict) -> list[Finding]:
@@ -75,6 +98,7 @@ def headline(verdict: Verdict) -> str:
         return f"{icon} PARITY UNCHANGED · {verdict.summary}"
     parity, timing = parity_outcome(verdict), worst_timing(verdict.latency)
     counted, broken = _counted(verdict, parity), _first_broken(verdict.rows)
+    broken = "preprocessing, before any model ran" if fed_otherwise(verdict) else broken
     counted += f", first at {broken}" if broken else ""
     figures = _timing_figures(timing, len(verdict.latency)) if timing else "not measured"
     if parity is not verdict.outcome and _latency_outcome(verdict) is verdict.outcome:

@@ -71,14 +71,17 @@ class LocalProcess:
         InfrastructureError: when it cannot be started.
     """
 
-    def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> None:
+    def __init__(
+        self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path,
+        memory_bytes: int | None = None,
+    ) -> None:  # fmt: skip
         self._process = process.spawn(argv, env=env, cwd=cwd)
         stdin, stdout, stderr = self._process.stdin, self._process.stdout, self._process.stderr
         assert stdin is not None
         assert stdout is not None
         assert stderr is not None
         self.stdin, self.stdout, self.stderr = stdin, stdout, stderr
-        self._limits = Limits(self._process.pid, cwd)
+        self._limits = Limits(self._process.pid, cwd, memory_bytes)
 
     @property
     def pid(self) -> int | None:

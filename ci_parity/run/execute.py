@@ -113,13 +113,16 @@ def observe(
     )
 
 
-def start(job: Job, folder: Path, inputs: Path | None = None) -> Worker:
+def start(
+    job: Job, folder: Path, inputs: Path | None = None, memory_bytes: int | None = None
+) -> Worker:
     """Start a worker for a job; its working folder is the exchange folder.
 
     Args:
         job: what it will be asked to load.
         folder: the exchange folder, which it writes to.
         inputs: the folder of its inputs, where it is known already.
+        memory_bytes: what it may take here, None for most of the machine; an image has its own.
 
     Raises:
         InfrastructureError: it cannot be started.
@@ -127,7 +130,9 @@ def start(job: Job, folder: Path, inputs: Path | None = None) -> Worker:
     if job.launch.image is not None:
         files = Files(exchange=folder, model=job.model, inputs=inputs)
         return Worker(start_container(job.launch.image, job.launch.argv, files))
-    return WorkerProcess(job.launch.argv, env=worker_environment(), cwd=folder)
+    return WorkerProcess(
+        job.launch.argv, env=worker_environment(), cwd=folder, memory_bytes=memory_bytes
+    )
 
 
 def load(worker: Worker, job: Job, *, release: bool = False) -> tuple[RuntimeInfo, tuple[str, ...]]:
@@ -158,12 +163,27 @@ def open_model(
     worker: Worker, job: Job, *, release: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Greet a worker and load the model; return both answers. Arguments and errors are `load`'s."""
+    hello = greet(worker, job)
+    return hello, load_model(worker, job, release=release)
+
+
+def greet(worker: Worker, job: Job) -> dict[str, Any]:
+    """Greet a worker; return what it says of itself.
+
+    Raises:
+        WorkerError: no answer, an error, or another version of the protocol.
+    """
     hello = worker.request("hello", timeout_s=job.timeout_s)
     if hello.get("protocol") != PROTOCOL:
         message = f"the worker speaks protocol {hello.get('protocol')!r}, not {PROTOCOL}"
         raise WorkerError(RunStatus.PROTOCOL, message, alive=True)
+    return hello
+
+
+def load_model(worker: Worker, job: Job, *, release: bool = False) -> dict[str, Any]:
+    """Load the model of a worker that was greeted; arguments and errors are `load`'s."""
     more = {"release": True} if release else {}
-    return hello, worker.request("load", timeout_s=job.timeout_s, **_request(job), **more)
+    return worker.request("load", timeout_s=job.timeout_s, **_request(job), **more)
 
 
 def _request(job: Job) -> dict[str, object]:

@@ -29,13 +29,20 @@ _WRITTEN = "folder"
 
 
 class WorkerError(Exception):
-    """A request that brought no answer; `alive` says whether the worker can take another."""
+    """A request that brought no answer; `alive` says whether the worker can take another.
 
-    def __init__(self, status: RunStatus, message: str, *, alive: bool) -> None:
+    `carried` is false where the worker says that it could not hand a value to its runtime or take
+    one from it: then the failure is none of the runtime's.
+    """
+
+    def __init__(
+        self, status: RunStatus, message: str, *, alive: bool, carried: bool = True
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.alive = alive
+        self.carried = carried
 
 
 class Worker:
@@ -131,7 +138,8 @@ class Worker:
             raise WorkerError(RunStatus.PROTOCOL, message, alive=False)
         if answer.get("ok") is not True:
             message = str(answer.get("error", "no reason given"))[:_MAX_MESSAGE]
-            raise WorkerError(RunStatus.ERROR, message, alive=True)
+            carried = answer.get("not_carried") is not True
+            raise WorkerError(RunStatus.ERROR, message, alive=True, carried=carried)
         return answer
 
     def _death(self, verb: str, timeout_s: float) -> WorkerError:
@@ -189,8 +197,11 @@ class WorkerProcess(Worker):
         InfrastructureError: when it cannot be started.
     """
 
-    def __init__(self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path) -> None:
-        super().__init__(LocalProcess(argv, env=env, cwd=cwd))
+    def __init__(
+        self, argv: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path,
+        memory_bytes: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(LocalProcess(argv, env=env, cwd=cwd, memory_bytes=memory_bytes))
 
 
 def _read_some(stream: Any) -> bytes:  # noqa: ANN401 - a BufferedReader, typed as IO[bytes]

@@ -28,6 +28,7 @@ from ci_parity.release.bundle.manifest import (
     bundle_manifest,
 )
 from ci_parity.stages.bundle_paths import own_parts, relative
+from ci_parity.stages.preprocessing import files_of_pipeline, pipeline_of
 
 if TYPE_CHECKING:
     from ci_parity.records.model_facts import ModelFacts
@@ -44,7 +45,8 @@ class Subject:
 
     `config` is the config file below `root`, empty where the deployment was discovered. `cases` is
     what the list in the folder `fixtures` says; `labels` and `judges` are the files that decisions
-    rest on, `locks` what pins packages.
+    rest on, `locks` what pins packages. `preprocess` are the files of the pipeline that makes
+    inputs of what an application gets, each with its role.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Subject:
     labels: tuple[Path, ...] = ()
     judges: tuple[Path, ...] = ()
     locks: tuple[Path, ...] = ()
+    preprocess: tuple[tuple[Path, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +125,7 @@ def subject_of(deployment: Deployment) -> Subject:
         labels=tuple(dict.fromkeys(files)),
         judges=tuple(dict.fromkeys(judges)),
         locks=lock_files(root, deployment.variants, written),
+        preprocess=files_of_pipeline(pipeline_of(deployment.preprocess, root), root),
     )
 
 
@@ -160,7 +164,8 @@ def parts_of(subject: Subject, models: Mapping[str, ModelFiles] | None = None) -
 
 def missing_of(subject: Subject) -> tuple[Path, ...]:
     """Return the files that a bundle should hold and that are not there."""
-    named = (*subject.labels, *subject.judges, *subject.locks, *_recipes(subject))
+    pipeline = (path for path, _ in subject.preprocess)
+    named = (*subject.labels, *subject.judges, *subject.locks, *_recipes(subject), *pipeline)
     return tuple(path for path in named if not path.is_file())
 
 
@@ -175,6 +180,8 @@ def _parts(subject: Subject, models: Mapping[str, ModelFiles] | None) -> Iterato
     yield from own_parts(subject.locks, root, "lock")
     yield from own_parts(subject.labels, root, "labels")
     yield from own_parts(subject.judges, root, "judge")
+    for path, role in subject.preprocess:
+        yield from own_parts([path], root, role)
     yield from _cases(subject)
     folders = (root, subject.fixtures, *(variant.path.parent for variant in subject.variants))
     yield from own_parts(_licences(folders), root, "licence")

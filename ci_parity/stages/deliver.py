@@ -219,7 +219,7 @@ def record(
 
 def _that_fit(identities: tuple[Identity, ...]) -> tuple[Identity, ...]:
     """Return identities whose facts fit into one line of the log, the longest axes condensed."""
-    for axis in ("converter", "optimization", "components", "host", "policy"):
+    for axis in ("converter", "optimization", "components", "host", "preprocess", "policy"):
         if sum(len(canonical_bytes(to_json(identity))) for identity in identities) < _ROOM_BYTES:
             break
         identities = tuple(

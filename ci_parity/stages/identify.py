@@ -24,6 +24,7 @@ from ci_parity.release.query import last_validated
 from ci_parity.run.environments import cache_folder
 from ci_parity.run.runtime import Roots, components_of, describe
 from ci_parity.stages.fixture_changes import OpenSet
+from ci_parity.stages.preprocessing import facts_of_pipeline, pipeline_of
 from ci_parity.stages.recorded import refuse_unreadable
 from ci_parity.stages.submodules import CHECK_OUT_HISTORY, named_paths, refuse_unfetched
 
@@ -87,16 +88,15 @@ def identities_of(
         for runtime in runtimes
         if host is not None or not is_installed(runtime)
     }
-    if host is None:
-        return identify(deployment, runtimes, fixtures.digest, models=models, components=components)
+    measured_on = None
+    if host is not None:
+        accelerators = any(not _on_cpu(target) for target in deployment.targets)
+        measured_on = host_facts(host, accelerators=accelerators)
+    pipeline = pipeline_of(deployment.preprocess, deployment.root)
     return identify(
-        deployment,
-        runtimes,
-        fixtures.digest,
-        models=models,
-        components=components,
-        host=host_facts(host, accelerators=any(not _on_cpu(t) for t in deployment.targets)),
-    )
+        deployment, runtimes, fixtures.digest, models=models, components=components,
+        host=measured_on, preprocess=facts_of_pipeline(pipeline, deployment.root),
+    )  # fmt: skip
 
 
 def _on_cpu(target: Target) -> bool:

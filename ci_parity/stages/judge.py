@@ -55,6 +55,14 @@ class Judgement:
         """The worst outcome of all findings that are not advisory."""
         return Outcome.worst([f.outcome for f in self.findings if not f.advisory])
 
+    def led_by(self, checked: Checked) -> "Judgement":
+        """Return this judgement with the findings of what was checked before its own."""
+        return replace(
+            self,
+            rows=(*checked.rows, *self.rows),
+            findings=(*checked.findings, *self.findings),
+        )
+
     def plus(self, *checked: Checked) -> "Judgement":
         """Return this judgement with the rows and findings of further checks behind its own."""
         return replace(

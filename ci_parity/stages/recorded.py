@@ -28,6 +28,7 @@ def refuse_unreadable(line: LogLine, identity: Identity) -> None:
         "converter": identity.converter,
         "components": identity.components,
         "host": identity.host,
+        "preprocess": identity.preprocess,
         "optimization": as_facts(identity.optimization),
     }
     for name, text in facts.items():

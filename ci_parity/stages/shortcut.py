@@ -19,6 +19,7 @@ from ci_parity.config.yaml_source import parse, read_text
 from ci_parity.detect.git import Repository
 from ci_parity.records.identity import BaselineSource, ChangeSet
 from ci_parity.records.verdict import Verdict
+from ci_parity.stages.preprocessing import files_of_pipeline, is_code, pipeline_of
 
 if TYPE_CHECKING:
     from ci_parity.stages.bundling import Subject
@@ -52,7 +53,7 @@ def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | N
     variants: dict[str, Any] = value["variants"]
     if config.parent != root:
         return None
-    # Requirements include other files, and a script imports some.
+    # Requirements include other files, and a script imports some, a pipeline's function too.
     plain = not any("converter" in v for v in variants.values())
     plain = plain and all(isinstance(v.get("optimization", ""), str) for v in variants.values())
     targets = value.get("targets", {}).values()
@@ -68,13 +69,18 @@ def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | N
     recipes = [root / v["optimization"] for v in variants.values() if "optimization" in v]
     pins = [path for paths in pinned_by for path in paths or ()]
     fixtures = root / value["fixtures"]
+    pipeline = pipeline_of(root / value["preprocess"], root) if "preprocess" in value else None
+    if pipeline is not None and is_code(pipeline):
+        return None
+    made_by = [path for path, _ in files_of_pipeline(pipeline, root)]
     repository = Repository(folder=root)
     commit = repository.resolve(base) if base else repository.merge_base()
-    if not commit or not _plain_paths(root, [*models, *recipes, *pins, fixtures, config]):
+    named = [config, *models, *recipes, *pins, *made_by, fixtures]
+    if not commit or not _plain_paths(root, named):
         return None
     if not all(_whole(model) for model in models):
         return None
-    if not repository.same_since(commit, [config, *models, *recipes, *pins, fixtures]):
+    if not repository.same_since(commit, named):
         return None
     return _verdict(_subject(value, root, config), commit)
 
@@ -138,6 +144,9 @@ def _subject(value: dict[str, Any], root: Path, config: Path) -> "Subject":
         fixtures=root / full["fixtures"],
         cases=listed_cases(root / full["fixtures"], root), policy_json=policy_json(full),
         locks=lock_files(root, variants, value),
+        preprocess=files_of_pipeline(
+            pipeline_of(root / full["preprocess"], root) if "preprocess" in full else None, root
+        ),
     )  # fmt: skip
 
 

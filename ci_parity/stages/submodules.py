@@ -86,6 +86,8 @@ def _named(deployment: Deployment) -> Iterator[Path]:
             if "\0" not in word:
                 yield deployment.root / word.rpartition("=")[2]
     yield deployment.fixtures
+    if deployment.preprocess is not None:
+        yield deployment.preprocess
     for decision in deployment.policy.decisions.values():
         yield from decision.files
         if decision.judge is not None:

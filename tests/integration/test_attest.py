@@ -22,7 +22,7 @@ from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey
 
 from ci_parity.cli import run
-from tests.support.aws_server import aws_server
+from tests.integration.support.s3_server import S3Server
 from tests.unit.release.keys import private_key, write_keys
 from tests.unit.release.samples import entry, log_of
 
@@ -126,10 +126,10 @@ def test_43_a_log_that_does_not_verify_is_not_attested(log: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def kms() -> Iterator[str]:
+def kms(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve AWS' key management API on this machine and return its address."""
-    with aws_server() as address:
-        yield address
+    with S3Server(tmp_path_factory.mktemp("kms")) as server:
+        yield server.endpoint
 
 
 def test_a_key_that_stays_in_a_kms_signs(

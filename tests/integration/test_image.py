@@ -68,6 +68,33 @@ def test_image_brings_the_command(docker_client: docker.DockerClient, image: Ima
     assert __version__ in said.decode()
 
 
+def test_image_reaches_buckets_and_rebuilds_inputs(
+    docker_client: docker.DockerClient, image: Image
+) -> None:
+    """What was left out of it is not what these need: only the network is missing here."""
+    program = (
+        "import PIL.Image, soundfile, soxr, tokenizers\n"
+        "from botocore.session import Session\n"
+        "for name in ('s3', 'sts', 'sso', 'sso-oidc'):\n"
+        "    Session().create_client(name, region_name='eu-west-1')\n"
+        "from ci_parity.cli import run\n"
+        "raise SystemExit(run(['store', 'list', '--store', 's3://models/reader']))\n"
+    )
+    environment = {
+        "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+        "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
+    }  # fmt: skip
+    container = docker_client.containers.create(
+        image, ["-c", program], entrypoint=PYTHON, network_mode="none", environment=environment
+    )
+    try:
+        container.start()
+        assert container.wait()["StatusCode"] == 5, container.logs().decode()
+        assert "cannot read from the store: Could not connect" in container.logs().decode()
+    finally:
+        container.remove(force=True)
+
+
 def test_entry_without_a_runner_says_what_is_missing(
     docker_client: docker.DockerClient, image: Image
 ) -> None:

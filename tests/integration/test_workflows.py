@@ -16,6 +16,7 @@ import pytest
 from ci_parity import cli
 from ci_parity.records.release import EntryKind
 from ci_parity.release.store import open_log
+from tests.integration.support.act_runner import ActRun
 from tests.integration.support.product_repo import (
     BASELINE_RUNTIME,
     CANDIDATE_RUNTIME,
@@ -24,6 +25,7 @@ from tests.integration.support.product_repo import (
     REPOSITORY,
     ROOT,
     Checkout,
+    git,
     make_checkout,
 )
 from tests.integration.support.workflow_runs import (
@@ -41,7 +43,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.network, pytest.mark.usefixtures("
 
 RUN_HERE = {
     "pull-request.yml", "pull-request-matrix.yml", "fork-comment.yml", "release-gate.yml",
-    "drift.yml", "macos-coreml.yml", "edge-validate.yml",
+    "drift.yml", "macos-coreml.yml", "edge-validate.yml", "rollback.yml",
 }  # fmt: skip
 REPOSITORY_EVENT = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}}
 
@@ -122,31 +124,70 @@ def test_run_that_failed_is_never_told_as_a_pass(tmp_path: Path, github: GitHubS
     assert "PARITY PASS" not in body
 
 
-def test_release_is_published_after_a_pass_and_not_after_a_fail(
-    tmp_path: Path, github: GitHubServer
-) -> None:
-    """The last job runs with the validated bundle's digest; after a planted fault it does not."""
-    checkout = make_checkout(tmp_path, log=True)
+def releasing_checkout(folder: Path) -> tuple[Checkout, Path]:
+    """Return a checkout with a log, a store in a folder beside it, and a way to publish."""
+    checkout = make_checkout(folder, log=True)
+    store = folder / "store"
+    store.mkdir()
+    log = f"log: 'branch:{LOG_BRANCH}'"
+    checkout.edit("ci-parity.yml", log, f"{log}, store: 'file:{store}'")
     script = checkout.root / "publish.sh"
     script.write_text('#!/bin/sh\necho "$BUNDLE_DIGEST" > "$CI_PARITY_TEST_RECORD/published"\n')
     script.chmod(0o755)
     checkout.commit("a way to publish")
+    return checkout, store
+
+
+def test_release_is_published_after_a_pass_and_not_after_a_fail(
+    tmp_path: Path, github: GitHubServer
+) -> None:
+    """The last job runs with the validated bundle's digest; after a planted fault it does not.
+
+    Before it publishes, the bundle is kept and recorded as released. What was released first comes
+    back by the rollback's workflow; what was out is then refused, however often it is asked for.
+    """
+    checkout, store = releasing_checkout(tmp_path)
     here = runner(checkout, github, tmp_path)
     tag = REPOSITORY_EVENT | {"ref": "refs/tags/v1.0.0", "before": "0" * 40}
-    good = here.run("release-gate.yml", "push", tag | {"after": checkout.head})
+
+    def release(run_id: int) -> ActRun:
+        event = tag | {"after": checkout.head}
+        return here.run("release-gate.yml", "push", event, run_id=run_id, store=store)
+
+    good = release(1)
     assert good.returncode == 0, good.log
-    digest = good.step("parity").outputs["bundle_digest"]
-    assert good.recorded["published"].decode().strip() == digest
+    first = good.step("parity").outputs["bundle_digest"]
+    assert good.recorded["published"].decode().strip() == first
     log = open_log(f"branch:{LOG_BRANCH}", checkout.root)
-    assert [line.entry.kind for line in log.read()] == [EntryKind.VALIDATED]
+    assert [line.entry.kind for line in log.read()] == [EntryKind.VALIDATED, EntryKind.RELEASED]
 
     checkout.plant_fault()
     checkout.commit("retrain")
-    bad = here.run("release-gate.yml", "push", tag | {"after": checkout.head}, run_id=2)
+    bad = release(2)
     assert bad.returncode == 1
     assert "published" not in bad.recorded
     kinds = [line.entry.kind for line in log.read()]
-    assert kinds == [EntryKind.VALIDATED, EntryKind.BLOCKED]
+    assert kinds[2:] == [EntryKind.BLOCKED]
+
+    checkout.root.joinpath("digits", "LICENSE").write_text("another licence\n")
+    git(checkout.root, "checkout", "--quiet", "HEAD~1", "--", "digits/model.onnx")
+    checkout.commit("restore the model, with another licence")
+    assert release(3).returncode == 0
+    inputs = {"to": "", "reason": "$(touch pwned)", "dry_run": "true"}
+    asked = REPOSITORY_EVENT | {"inputs": inputs}
+    dry = here.run("rollback.yml", "workflow_dispatch", asked, run_id=4, store=store)
+    assert dry.returncode == 0, dry.log
+    assert [line.entry.kind for line in log.read()][3:] == [EntryKind.VALIDATED, EntryKind.RELEASED]
+    asked = REPOSITORY_EVENT | {"inputs": inputs | {"dry_run": "false"}}
+    done = here.run("rollback.yml", "workflow_dispatch", asked, run_id=5, store=store)
+    assert done.returncode == 0, done.log
+    assert done.step("rollback").outputs["bundle_digest"] == first
+    newest = log.read()[-1].entry
+    assert (newest.kind, f"sha256:{newest.bundle}") == (EntryKind.ROLLED_BACK, first)
+    assert newest.findings_failed == ("$(touch pwned)",)
+    again = here.run("rollback.yml", "workflow_dispatch", asked, run_id=5, store=store)
+    assert again.returncode == 0, again.log
+    assert log.read()[-1].entry == newest
 
 
 def test_schedule_looks_at_every_machine(tmp_path: Path, github: GitHubServer) -> None:

@@ -24,6 +24,7 @@ _GRANTS = {
     },
     "fork-comment.yml": {"comment": {"actions": "read", "pull-requests": "write"}},
     "release-gate.yml": {"parity": {"contents": "write"}, "release": {"contents": "write"}},
+    "rollback.yml": {"rollback": {"contents": "write"}},
     "drift.yml": {"parity": {"contents": "write"}},
     "macos-coreml.yml": {"parity": {"contents": "read"}},
     "edge-validate.yml": {"validate": {"actions": "read"}},
@@ -135,6 +136,15 @@ def test_release_needs_a_measured_pass() -> None:
     assert release["needs"] == "parity"
     assert "needs.parity.outputs.verdict == 'pass'" in release["if"]
     assert release["environment"]
+    recorded, published = (
+        next(n for n, step in enumerate(release["steps"]) if step.get(key) == value)
+        for key, value in (("id", "release"), ("run", "./publish.sh"))
+    )
+    assert recorded < published
+    assert release["steps"][recorded]["with"] == {
+        "mode": "release",
+        "digest": "${{ needs.parity.outputs.bundle_digest }}",
+    }
 
 
 def test_our_tags_come_last() -> None:

@@ -1,6 +1,7 @@
-"""The report as one self-contained page: a pure function of a verdict, like the other reports."""
+"""Reports as self-contained pages: pure functions, like the other reports."""
 
+from ci_parity.report.html.coverage import render_coverage
 from ci_parity.report.html.files import Files
 from ci_parity.report.html.page import render
 
-__all__ = ["Files", "render"]
+__all__ = ["Files", "render", "render_coverage"]

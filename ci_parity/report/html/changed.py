@@ -179,7 +179,9 @@ def _rows(before: Identity | None, after: Identity) -> list[tuple[str, str, str]
 def _facts(identity: Identity) -> Iterator[tuple[str, str]]:
     for name in ("runtime", "provider", "model", "fixtures"):
         yield name, getattr(identity, name)
-    for name in ("options", "optimization", "converter", "components", "host", "policy"):
+    for name in (
+        "options", "optimization", "converter", "components", "host", "preprocess", "policy",
+    ):  # fmt: skip
         yield from _flat(name, _parsed(getattr(identity, name)))
 
 

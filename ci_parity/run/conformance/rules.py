@@ -12,6 +12,7 @@ from ci_parity.records.observation import RunStatus
 from ci_parity.run.conformance import models
 from ci_parity.run.conformance.bench import Bench, FailedError, UnsupportedError
 from ci_parity.run.conformance.expected import array, expect, floats
+from ci_parity.run.conformance.listed import lists_kernels
 from ci_parity.run.execute import PROTOCOL
 from ci_parity.run.placement import VERB, placement_in
 from ci_parity.run.protocol import WorkerError
@@ -377,6 +378,12 @@ RULES = (
         name="placement counts nodes by provider and operator",
         check=_places,
         remedy="answer `method`, `operators` and `memcpy`; leave the verb out if nothing is known",
+        required=False,
+    ),
+    Rule(
+        name="kernels are listed by operator, version and type",
+        check=lists_kernels,
+        remedy="answer `kernels` as docs/runner-protocol.md has them, or leave the verb out",
         required=False,
     ),
     Rule(

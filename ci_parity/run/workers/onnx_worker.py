@@ -24,7 +24,9 @@ ML_NAMES = {
     "bfloat16": "bfloat16",
     "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
     "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz",
-    "int4": "int4", "uint4": "uint4",
+    "float8e8m0": "float8_e8m0fnu", "float6e2m3": "float6_e2m3fn", "float6e3m2": "float6_e3m2fn",
+    "float4e2m1": "float4_e2m1fn",
+    "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2",
 }  # fmt: skip
 
 
@@ -84,7 +86,10 @@ def with_ml_type(value: wire.Carried) -> Any:
     import ml_dtypes
     import numpy as np
 
-    return value.bits.view(np.dtype(getattr(ml_dtypes, ML_NAMES[value.dtype])))
+    kind = getattr(ml_dtypes, ML_NAMES[value.dtype], None)
+    if kind is None:
+        raise wire.NotCarriedError(f"the ml_dtypes beside this onnx has no {value.dtype}")
+    return value.bits.view(np.dtype(kind))
 
 
 def value_of(value: Any) -> Any:

@@ -25,8 +25,11 @@ else:
 # onnx.TensorProto.DataType.
 NUMBERS = {
     "bfloat16": 16, "float8e4m3fn": 17, "float8e4m3fnuz": 18, "float8e5m2": 19,
-    "float8e5m2fnuz": 20,
+    "float8e5m2fnuz": 20, "uint4": 21, "int4": 22, "float4e2m1": 23, "float8e8m0": 24,
+    "uint2": 25, "int2": 26,
 }  # fmt: skip
+# How many bits those have that it packs below a byte, the first element lowest.
+PACKED_BITS = {"uint4": 4, "int4": 4, "float4e2m1": 4, "uint2": 2, "int2": 2}
 # onnxruntime's names for element types, where they are not NumPy's.
 ORT_NAMES = {"float": "float32", "double": "float64"}
 # Since 1.24, a session that was told to can say which provider each node was assigned to.
@@ -34,6 +37,11 @@ ASSIGNMENT = "get_provider_graph_assignment_info"
 RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 MEMCPY = ("MemcpyToHost", "MemcpyFromHost")
 KERNEL = "_kernel_time"
+# A constant becomes an initializer as the graph is loaded: it has no kernel.
+BUILT_IN = ("Constant",)
+# A node of the CPU without a kernel for the first type gets one for the second, and two casts.
+CASTS = (("float16", "float32"),)
+OPEN_END = 2**31 - 1
 # A model that loops has a kernel for every round.
 MAX_PROFILE_BYTES = 64 * 1024 * 1024
 
@@ -42,7 +50,7 @@ class OnnxRuntime(wire.Runtime):
     """onnxruntime, whatever its distribution."""
 
     name = "onnxruntime"
-    more_verbs = ("placement",)
+    more_verbs = ("placement", "kernels")
 
     def hello(self) -> dict[str, Any]:
         """Say which build this is and which providers are compiled in."""
@@ -74,6 +82,18 @@ class OnnxRuntime(wire.Runtime):
         operators = wire.counted(nodes, request["provider"])
         return {"method": method, "operators": operators, "memcpy": copies, "why_not": why_not}
 
+    def kernels(self) -> dict[str, Any]:
+        """List the kernels of every provider of this build, with the types each port takes."""
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+        schemas: dict[tuple[str, str], list[Any]] = {}
+        for schema in state.get_all_operator_schema():
+            schemas.setdefault((schema.domain, schema.name), []).append(schema)
+        return {
+            "kernels": [registered(kernel, schemas) for kernel in state.get_all_opkernel_def()],
+            "built_in": list(BUILT_IN), "functions": True, "casts": [list(pair) for pair in CASTS],
+        }  # fmt: skip
+
 
 def created(request: dict[str, Any], profile: str = "") -> Any:
     """Create the session that a request asks for, one that is profiled where a file is named."""
@@ -93,6 +113,27 @@ def created(request: dict[str, Any], profile: str = "") -> Any:
     )
     session.disable_fallback()
     return session
+
+
+def registered(kernel: Any, schemas: dict[tuple[str, str], list[Any]]) -> dict[str, Any]:
+    """Describe a kernel; its constraints are named after a type or a port of the schema."""
+    first, last = kernel.version_range
+    found = [
+        schema for schema in schemas.get((kernel.domain, kernel.op_name), ())
+        if schema.since_version <= first
+    ]  # fmt: skip
+    schema = max(found, key=lambda one: one.since_version, default=None)
+    taken = kernel.type_constraints
+
+    def ports(sides: Any) -> list[list[str]]:
+        return [list(taken.get(port.typeStr) or taken.get(port.name) or ()) for port in sides]
+
+    return {
+        "domain": kernel.domain, "op_type": kernel.op_name, "first": first,
+        "last": None if last == OPEN_END else last, "provider": kernel.provider,
+        "inputs": ports(schema.inputs) if schema else [],
+        "outputs": ports(schema.outputs) if schema else [],
+    }  # fmt: skip
 
 
 def profiled(session: Any, feeds: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
@@ -139,9 +180,7 @@ class Session(wire.Model):
         self.inputs = [port(node) for node in session.get_inputs()]
         self.outputs = [port(node) for node in session.get_outputs()]
         self.names = [node.name for node in session.get_outputs()]
-        self.by_value = any(
-            "bfloat16" in node.type or "float8" in node.type for node in session.get_outputs()
-        )
+        self.by_value = any(port["dtype"] in NUMBERS for port in self.outputs)
 
     def prepare(self, feeds: dict[str, Any]) -> Any:
         """Return OrtValues where an input or output has a type NumPy lacks, else the arrays."""
@@ -172,10 +211,44 @@ class Session(wire.Model):
 
 def with_onnx_type(ort: Any, value: wire.Carried) -> Any:
     """Return an OrtValue of a type NumPy lacks."""
-    if value.dtype not in NUMBERS:
-        raise ValueError(f"onnxruntime takes no {value.dtype} through Python")
-    make = ort.OrtValue.ortvalue_from_numpy_with_onnx_type
-    return make(value.bits, NUMBERS[value.dtype])
+    make = getattr(ort.OrtValue, "ortvalue_from_numpy_with_onnx_type", None)
+    if make is None or value.dtype not in NUMBERS:
+        raise wire.NotCarriedError(f"onnxruntime takes no {value.dtype} through Python")
+    bits = packed(value) if value.dtype in PACKED_BITS else value.bits
+    try:
+        return make(bits, NUMBERS[value.dtype])
+    except Exception as error:
+        raise wire.NotCarriedError(f"onnxruntime takes no {value.dtype}: {error}") from None
+
+
+def packed(value: wire.Carried) -> Any:
+    """Return bits packed below a byte, in room for as many bytes as there are elements.
+
+    onnxruntime takes the shape of the array for that of the tensor and reads what it needs of it.
+    """
+    import numpy as np
+
+    width = PACKED_BITS[value.dtype]
+    each = 8 // width
+    room = np.zeros(max(value.bits.size, 1) + each, np.uint8)
+    elements = value.bits.ravel().view(np.uint8) & (2**width - 1)
+    for place in range(each):
+        part = elements[place::each]
+        room[: part.size] |= part << (place * width)
+    return room[: value.bits.size].reshape(value.bits.shape)
+
+
+def unpacked(data: bytes, dtype: str, count: int) -> Any:
+    """Return one byte an element of what `packed` packs; signed where the type is."""
+    import numpy as np
+
+    width = PACKED_BITS[dtype]
+    shifts = np.arange(0, 8, width, dtype=np.uint8)
+    bits = (np.frombuffer(data, np.uint8)[:, None] >> shifts) & np.uint8(2**width - 1)
+    flat: Any = bits.ravel()[:count].astype(np.uint8)
+    if dtype.startswith("int"):
+        flat = (flat << (8 - width)).view(np.int8) >> (8 - width)
+    return flat.view(wire.CARRIED[dtype])
 
 
 def value_of(value: Any) -> Any:
@@ -190,8 +263,11 @@ def value_of(value: Any) -> Any:
     dtype = names[value.element_type()]
     shape = list(value.shape())
     carrier = np.dtype(wire.CARRIED[dtype])
-    size_bytes = math.prod(shape) * carrier.itemsize
-    data = ctypes.string_at(value.data_ptr(), size_bytes) if size_bytes else b""
+    count = math.prod(shape)
+    bits = PACKED_BITS.get(dtype, 8 * carrier.itemsize)
+    data = ctypes.string_at(value.data_ptr(), -(-count * bits // 8)) if count else b""
+    if dtype in PACKED_BITS:
+        return wire.Carried(dtype, unpacked(data, dtype, count).reshape(shape))
     return wire.Carried(dtype, np.frombuffer(data, carrier).reshape(shape))
 
 

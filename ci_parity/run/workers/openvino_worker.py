@@ -25,8 +25,11 @@ ONNX_NAMES = {
     "boolean": "bool", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16",
     "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
     "u8": "uint8", "u16": "uint16", "u32": "uint32", "u64": "uint64",
-    "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2",
+    "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "f8e8m0": "float8e8m0",
+    "u4": "uint4", "i4": "int4", "u2": "uint2", "i2": "int2", "f4e2m1": "float4e2m1",
 }  # fmt: skip
+# Those that it packs below a byte.
+PACKED = ("uint4", "int4", "uint2", "int2", "float4e2m1")
 VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
 PRECISION = "INFERENCE_PRECISION_HINT"
 # What a compiled model has besides operators.
@@ -60,7 +63,8 @@ class OpenVino(wire.Runtime):
     def open(self, request: dict[str, Any]) -> wire.Model:
         """Compile the model for a device."""
         compiled, device = self.compiled(request)
-        return Compiled(compiled, request["provider"], device, request.get("output_names", []))
+        names = request.get("input_names", []), request.get("output_names", [])
+        return Compiled(compiled, request["provider"], device, *names)
 
     def placement(self, request: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
         """Count the operators of a model that is compiled for one device, which runs them all."""
@@ -94,12 +98,17 @@ class OpenVino(wire.Runtime):
 class Compiled(wire.Model):
     """A model compiled for a device, and the one request that runs it."""
 
-    def __init__(self, compiled: Any, provider: str, device: str, names: list[str]) -> None:
+    def __init__(
+        self, compiled: Any, provider: str, device: str, given: list[str], names: list[str]
+    ) -> None:  # fmt: skip
         self.request = compiled.create_infer_request()
         self.given: list[Any] = []
         self.positions = positions(compiled.outputs, names)
         ordered = [compiled.outputs[index] for index in self.positions]
-        self.inputs = [port(item, any_name(item)) for item in compiled.inputs]
+        own = input_names(compiled.inputs, given)
+        self.inputs = [port(item, name) for item, name in zip(compiled.inputs, own)]
+        # Inputs of the model that move no output, such as what CastLike takes a type from.
+        self.idle = set(given) - {entry["name"] for entry in self.inputs}
         self.outputs = [
             port(item, name)
             for item, name in zip(ordered, names or [any_name(item) for item in ordered])
@@ -112,6 +121,7 @@ class Compiled(wire.Model):
 
     def prepare(self, feeds: dict[str, Any]) -> Any:
         """Set the inputs of the request; OpenVINO itself would cast them, or run without some."""
+        feeds = {name: value for name, value in feeds.items() if name not in self.idle}
         wire.check_feeds(self.inputs, feeds)
         # Kept here as long as the request may read them.
         self.given = [tensor(feeds[entry["name"]]) for entry in self.inputs]
@@ -150,6 +160,19 @@ def positions(outputs: Any, names: list[str]) -> list[int]:
     return found
 
 
+def input_names(items: Any, names: list[str]) -> list[str]:
+    """Return the inputs' own names: some have only those of nodes that were folded into them.
+
+    Those that lost theirs are, in order, those that are left, where none was dropped.
+    """
+    known = [{item.get_node().get_friendly_name(), *item.get_names()} for item in items]
+    own = [next((name for name in names if name in one), "") for one in known]
+    left = [name for name in names if name not in own]
+    if own.count("") == len(left):
+        own = [name or left.pop(0) for name in own]
+    return [name or any_name(item) for name, item in zip(own, items)]
+
+
 def any_name(item: Any) -> str:
     """Return a port's name, the first where it has several; empty where it has none."""
     return min(item.get_names(), default="")
@@ -168,12 +191,12 @@ def tensor(value: Any) -> Any:
     ov = imported()
     if isinstance(value, wire.Carried):
         kinds = {onnx: kind for kind, onnx in ONNX_NAMES.items()}
-        if value.dtype not in kinds:
-            raise ValueError(f"openvino takes no {value.dtype} through Python")
+        if value.dtype not in kinds or value.dtype in PACKED:
+            raise wire.NotCarriedError(f"openvino takes no {value.dtype} through Python")
         kind = getattr(ov.Type, kinds[value.dtype])
         return ov.Tensor(value.bits, ov.Shape(value.bits.shape), kind)
     if isinstance(value, (list, dict)) or value is None:
-        raise ValueError("openvino takes tensors alone: no sequences, maps or optionals")
+        raise wire.NotCarriedError("openvino takes tensors alone: no sequences, maps or optionals")
     if value.dtype == object:
         strings = ov.Tensor(ov.Type.string, ov.Shape(value.shape))
         if value.size:
@@ -190,8 +213,8 @@ def array(value: Any) -> Any:
     dtype = ONNX_NAMES.get(kind, kind)
     if dtype == "string":
         return np.array(value.str_data, dtype=object).reshape(tuple(value.get_shape()))
-    if dtype in wire.CARRIED and dtype == kind:
-        raise ValueError(f"openvino gives {dtype} packed, which is not read")
+    if dtype in PACKED or (dtype in wire.CARRIED and dtype == kind):
+        raise wire.NotCarriedError(f"openvino gives {dtype} packed, which is not read")
     if dtype in wire.CARRIED:
         return wire.Carried(dtype, value.data.view(wire.CARRIED[dtype]))
     return value.data

@@ -93,7 +93,8 @@ class Loaded(wire.Model):
         arrays = [feeds[entry["name"]] for entry in self.inputs]
         for entry, value in zip(self.inputs, arrays):
             if not hasattr(value, "dtype") or wire.dtype_of(value) not in TAKEN:
-                raise ValueError(f"tract takes no input such as {entry['name']!r} through Python")
+                words = f"tract takes no input such as {entry['name']!r} through Python"
+                raise wire.NotCarriedError(words)
         if self.symbolic is not None:
             return self.symbolic, arrays
         key = tuple((value.dtype.name, value.shape) for value in arrays)

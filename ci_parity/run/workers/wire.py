@@ -26,8 +26,13 @@ CARRIED = {
     "bfloat16": "uint16",
     "float8e4m3fn": "uint8", "float8e4m3fnuz": "uint8",
     "float8e5m2": "uint8", "float8e5m2fnuz": "uint8",
-    "int4": "int8", "uint4": "uint8",
+    "float8e8m0": "uint8", "float6e2m3": "uint8", "float6e3m2": "uint8", "float4e2m1": "uint8",
+    "int4": "int8", "uint4": "uint8", "int2": "int8", "uint2": "uint8",
 }  # fmt: skip
+
+
+class NotCarriedError(ValueError):
+    """A value that a worker cannot hand to its runtime, or take from it: that was never asked."""
 
 
 class Carried:
@@ -78,6 +83,10 @@ class Runtime:
 
     def placement(self, request: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
         """Load a model as the request asks; say where its nodes run, with `feeds` where need be."""
+        raise NotImplementedError
+
+    def kernels(self) -> dict[str, Any]:
+        """Say which kernels there are, without a model."""
         raise NotImplementedError
 
 
@@ -150,6 +159,10 @@ class Worker:
         self.model = None
         return self.runtime.placement(request, feeds_of(request))
 
+    def kernels(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Say which kernels the runtime has; the loaded model stays."""
+        return self.runtime.kernels()
+
     def close(self, request: dict[str, Any]) -> dict[str, Any]:
         """Answer; the loop ends after it."""
         return {}
@@ -206,7 +219,10 @@ def read_value(record: dict[str, Any], folder: str) -> Any:
             return array
     if dtype in CARRIED:
         return Carried(dtype, np.fromfile(path, CARRIED[dtype]).reshape(shape))
-    return np.fromfile(path, dtype).reshape(shape)
+    try:
+        return np.fromfile(path, dtype).reshape(shape)
+    except TypeError:
+        raise NotCarriedError(f"this worker reads no {dtype}") from None
 
 
 def write_value(name: str, value: Any, folder: str, stem: str) -> dict[str, Any]:
@@ -348,6 +364,8 @@ def serve(runtime: Runtime) -> None:
             answer = dict(getattr(worker, verb)(request), ok=True)
         except Exception as error:
             answer = {"ok": False, "error": f"{type(error).__name__}: {error}"}
+            if isinstance(error, NotCarriedError):
+                answer["not_carried"] = True
         answers.write(json.dumps(dict(answer, id=request.get("id"))) + "\n")
         answers.flush()
         if verb == "close":

@@ -31,8 +31,9 @@ class Runner:
     def run(
         self, template: str, event_name: str, event: Mapping[str, Any], *,
         token: str = "write-token", run_id: int = 1, env: Mapping[str, str] | None = None,
+        store: Path | None = None,
     ) -> ActRun:  # fmt: skip
-        """Run a workflow of `workflows/` as it is."""
+        """Run a workflow of `workflows/` as it is; `store` is a folder that its steps share."""
         cache = cache_dir() / "action-environments"
         cache.mkdir(exist_ok=True)
         self.artifacts.mkdir(exist_ok=True)
@@ -46,6 +47,7 @@ class Runner:
             workflow=workflow, local_repositories=used_by(workflow), env=variables,
             extra_mounts={
                 cache: _CACHE_IN_CONTAINER, self.checkout.remote: self.checkout.remote,
+                **({store: store} if store else {}),
             },
         )  # fmt: skip
 

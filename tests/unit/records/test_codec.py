@@ -5,6 +5,8 @@ import math
 import pkgutil
 import types
 import typing
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,6 +38,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     bool: st.booleans(),
     float: st.floats(allow_nan=False, allow_infinity=False),
     type(None): st.none(),
+    Path: st.text("ab/.", max_size=6).map(Path),
 }
 
 
@@ -45,10 +48,14 @@ def values_of(kind: Any, depth: int = 3) -> st.SearchStrategy[Any]:
         return SCALARS[kind]
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is tuple:
-        assert arguments[1:] == (...,), f"{kind} is no tuple of one kind"
+        if arguments[1:] != (...,):
+            return st.tuples(*(values_of(argument, depth) for argument in arguments))
         if depth == 0:
             return st.just(())
         return st.lists(values_of(arguments[0], depth - 1), max_size=2).map(tuple)
+    if origin is Mapping:
+        keys, values = (values_of(argument, depth - 1) for argument in arguments)
+        return st.dictionaries(keys, values, max_size=2)
     if origin in {typing.Union, types.UnionType}:
         return st.one_of(*(values_of(argument, depth) for argument in arguments))
     if issubclass(kind, enum.Enum):

@@ -21,6 +21,11 @@ from ci_parity.release.line import (
 from tests.unit.release.samples import ORIGIN, changed, digest, entry, identity, put
 
 LINE = encode_line(entry(), log=ORIGIN, seq=0, prev=FIRST_PREV)[:-1]
+MADE = '{"file.tokenizer.json":"0","kind":"text"}'
+WITH_PIPELINE = encode_line(
+    entry(identities=(identity("cpu", preprocess=MADE), identity("gpu"))),
+    log=ORIGIN, seq=0, prev=FIRST_PREV,
+)[:-1]  # fmt: skip
 PREDICATE = "statement.predicate"
 TARGET = f"{PREDICATE}.targets.0"
 
@@ -98,13 +103,51 @@ def test_a_line_is_an_in_toto_statement_in_the_chain() -> None:
     }
 
 
+def test_a_pipeline_stands_in_its_target_alone_and_in_key_order() -> None:
+    """Between policy and provider, and only where there is one: other lines stay what they were."""
+    with_one, without = json.loads(WITH_PIPELINE)["statement"]["predicate"]["targets"]
+    assert with_one["preprocess"] == MADE
+    assert "preprocess" not in without
+    keys = list(with_one)
+    assert keys[keys.index("policy") :][:3] == ["policy", "preprocess", "provider"]
+    assert read(WITH_PIPELINE).entry.identities[0].preprocess == MADE
+    assert b"preprocess" not in LINE
+
+
+def test_a_line_of_before_pipelines_reads_as_having_none() -> None:
+    """Its bytes, and so its digest and all that is chained to it, are what they were."""
+    record = read(LINE)
+    assert {identity.preprocess for identity in record.entry.identities} == {""}
+    assert encode_line(record.entry, log=ORIGIN, seq=0, prev=FIRST_PREV) == LINE + b"\n"
+
+
+def test_refuses_an_empty_pipeline() -> None:
+    """To have none has one spelling: no key."""
+    said = refused(changed(LINE, put(f"{TARGET}.preprocess", ""))[:-1])
+    assert said.endswith(".preprocess is '\"\"', which is not printable text that is not empty")
+
+
+@pytest.mark.parametrize("value", [None, 1, ["a"], {"kind": "text"}, "line\nbreak"])
+def test_refuses_a_pipeline_that_is_no_text(value: Any) -> None:
+    """Both readers agree on what may stand there."""
+    assert ".preprocess" in refused(changed(LINE, put(f"{TARGET}.preprocess", value))[:-1])
+
+
+@pytest.mark.parametrize("place", ["", "statement.", f"{PREDICATE}.", f"{PREDICATE}.fixtures."])
+def test_refuses_a_pipeline_elsewhere(place: str) -> None:
+    """It belongs to a target."""
+    assert "unknown key 'preprocess'" in refused(
+        changed(LINE, put(f"{place}preprocess", MADE))[:-1]
+    )
+
+
 TEXT = st.text(
     st.characters(exclude_categories=("Cc", "Cf", "Cs", "Zl", "Zp")), min_size=1, max_size=20
 )
 DIGESTS = st.text("0123456789abcdef", min_size=64, max_size=64)
 IDENTITIES = st.builds(
     identity, TEXT, TEXT, model=DIGESTS, runtime=TEXT, provider=TEXT | st.just(""),
-    options=TEXT | st.just(""), optimization=DIGESTS | st.just(""),
+    options=TEXT | st.just(""), optimization=DIGESTS | st.just(""), preprocess=TEXT | st.just(""),
 )  # fmt: skip
 
 
@@ -131,11 +174,16 @@ def test_every_entry_goes_round(
     assert decode_line(line[:-1], log=log, seq=3, prev=digest("x")).entry == item
 
 
-@given(position=st.integers(0, len(LINE) - 1), piece=st.binary(max_size=3), cut=st.integers(0, 3))
+@given(
+    whole=st.sampled_from([LINE, WITH_PIPELINE]), position=st.integers(0, len(WITH_PIPELINE) - 1),
+    piece=st.binary(max_size=3), cut=st.integers(0, 3),
+)  # fmt: skip
 @settings(deadline=None, max_examples=500)
-def test_what_is_read_is_what_would_be_written(position: int, piece: bytes, cut: int) -> None:
+def test_what_is_read_is_what_would_be_written(
+    whole: bytes, position: int, piece: bytes, cut: int
+) -> None:
     """However a line is changed, it is refused or is the one spelling of what was read."""
-    line = LINE[:position] + piece + LINE[position + cut :]
+    line = whole[:position] + piece + whole[position + cut :]
     try:
         record = read(line)
     except EvidenceError:
@@ -371,14 +419,20 @@ def test_refuses_findings_that_are_none(bad: Any) -> None:
     assert "failedFindings" in refused(changed(LINE, put(f"{PREDICATE}.failedFindings", bad))[:-1])
 
 
+_FAILED = {"findings_failed": ("output.values",)}
+
+
 @pytest.mark.parametrize("kind", [EntryKind.VALIDATED, EntryKind.RELEASED, EntryKind.ROLLED_BACK])
 @pytest.mark.parametrize(
     "lack",
-    [{"identities": ()}, {"cases_run": 39}, {"cases_run": 0, "cases_expected": 0},
-     {"findings_failed": ("output.values",)}],
-)  # fmt: skip
+    [{"identities": ()}, {"cases_run": 39}, {"cases_run": 0, "cases_expected": 0}, _FAILED],
+)
 def test_refuses_a_pass_without_evidence(kind: EntryKind, lack: dict[str, Any]) -> None:
     """Nothing measured, fewer cases than stored or a failed finding is never recorded as passed."""
+    if (kind, lack) == (EntryKind.ROLLED_BACK, _FAILED):
+        # Its reason in words stands there.
+        assert encode_line(entry(kind=kind, **lack), log=ORIGIN, seq=0, prev=FIRST_PREV)
+        return
     assert "without the evidence of a pass" in unwritable(entry(kind=kind, **lack))
     assert encode_line(entry(kind=EntryKind.BLOCKED, **lack), log=ORIGIN, seq=0, prev=FIRST_PREV)
 

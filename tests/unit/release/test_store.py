@@ -73,7 +73,7 @@ def test_refuses_a_folder(tmp_path: Path) -> None:
         open_log(".", tmp_path)
 
 
-@pytest.mark.parametrize("spec", ["s3://bucket/log", "https://x/log", "git:log", "Branch:log"])
+@pytest.mark.parametrize("spec", ["gs://bucket/log", "https://x/log", "git:log", "Branch:log"])
 def test_refuses_an_unknown_kind(tmp_path: Path, spec: str) -> None:
     """A store that does not exist is not taken for a file's name."""
     with pytest.raises(ConfigError, match="unknown kind"):

@@ -54,7 +54,7 @@ def test_a_diff_reads_as_accepted(name: str) -> None:
     assert_golden(f"{name}.diff.json", written.decode())
 
 
-@pytest.mark.parametrize("name", ["check-v1", "diff-v1"])
+@pytest.mark.parametrize("name", ["check-v1", "diff-v1", "explain-v1"])
 def test_the_schemas_are_schemas(name: str) -> None:
     """Of the draft they name, closed at every object, with every key required."""
     Draft202012Validator.check_schema(schema(name))

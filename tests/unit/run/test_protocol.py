@@ -312,7 +312,20 @@ def test_an_error_leaves_the_worker_alive(tmp_path: Path) -> None:
         error = failed(started)
         assert (error.status, error.alive) == (RunStatus.ERROR, True)
         assert error.message == str(error) == "Fail: no such op"
+        assert error.carried
         assert started.request("run", timeout_s=LONG_S)["x"] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "carried"), [("true", False), ("false", True), ("1", True), ('"no"', True)]
+)
+def test_a_worker_may_say_that_it_could_not_hand_a_value_on(
+    said: str, carried: bool, tmp_path: Path
+) -> None:
+    """Then the failure is none of the runtime's; no other word means that."""
+    line = f'{{"ok": false, "id": 1, "error": "no int3", "not_carried": {said}}}\n'
+    with worker(tmp_path, f"receive(); say({line!r}); receive()") as started:
+        assert failed(started).carried is carried
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.html import Files, render
-from ci_parity.report.html.page import _own
+from ci_parity.report.html.frame import own_file
 from tests.unit.report.golden_files import assert_golden
 from tests.unit.report.html.reader import Page
 from tests.unit.report.html.samples import FILES, everything
@@ -31,7 +31,7 @@ VERDICTS = {**SAMPLES, "everything": everything(), "diff": diff(everything())}
 def bare(text: str) -> str:
     """Return a page an element a line, without its style, script and their digests."""
     for own in ("page.css", "page.js"):
-        text = text.replace(_own(own), f"[{own}]")
+        text = text.replace(own_file(own), f"[{own}]")
     return re.sub(r"sha256-[A-Za-z0-9+/=]{44}", "sha256-…", text).replace("><", ">\n<")
 
 

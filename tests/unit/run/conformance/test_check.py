@@ -107,6 +107,15 @@ FAULTS = {
         ),
         {"placement counts nodes by provider and operator"},
     ),
+    "lists kernels without what it runs": (
+        (
+            "onnx_worker.Reference.more_verbs = ('kernels',)\n"
+            "kernel = {'domain': '', 'op_type': 'Relu', 'first': 1, 'last': None}\n"
+            "kernel['provider'] = 'CPUExecutionProvider'\n"
+            "onnx_worker.Reference.kernels = lambda self: {'kernels': [kernel]}"
+        ),
+        {"kernels are listed by operator, version and type"},
+    ),
     "dies of a missing file": (
         (
             "read = wire.read_value\n"
@@ -125,6 +134,11 @@ FAULTS = {
 }
 
 
+PLACEMENT = "placement counts nodes by provider and operator"
+KERNELS = "kernels are listed by operator, version and type"
+LACKS: dict[str, tuple[str, ...]] = {"onnxruntime": (), "onnx": (PLACEMENT, KERNELS)}
+
+
 def checked(folder: Path, *argv: str) -> dict[str, Check]:
     """Return the checks of a program by their names."""
     with SilentProgress().step("", 0) as step:
@@ -141,8 +155,7 @@ def test_our_workers_break_no_rule(tmp_path: Path, name: str) -> None:
     worker = WORKERS / f"{name}_worker.py"
     found = checked(tmp_path, sys.executable, "-I", "-B", str(worker))
     marks = {check.name: check.mark for check in found.values() if check.mark is not Mark.PASSED}
-    known = "placement counts nodes by provider and operator"
-    assert marks == ({known: Mark.UNSUPPORTED} if name == "onnx" else {})
+    assert marks == dict.fromkeys(LACKS[name], Mark.UNSUPPORTED)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

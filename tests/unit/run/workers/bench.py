@@ -81,11 +81,12 @@ def model(
     inputs: Sequence[onnx.ValueInfoProto],
     outputs: Sequence[onnx.ValueInfoProto],
     *nodes: onnx.NodeProto,
+    opset: int = 21,
 ) -> onnx.ModelProto:
     """Return a model of these nodes."""
     graph = helper.make_graph(list(nodes), "graph", list(inputs), list(outputs))
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx.ml", 3)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10 if opset <= 21 else 12)
 
 
 def identity(dtype: int, shape: Sequence[int | str | None] = ("n",)) -> onnx.ModelProto:

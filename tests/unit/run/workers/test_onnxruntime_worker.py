@@ -60,7 +60,7 @@ def test_hello_says_who_answers(bench: Bench) -> None:
     assert said["python"] == sys.version.split()[0]
     assert said["numpy"] == np.__version__
     assert PROVIDER in said["providers"]
-    assert said["verbs"] == ["hello", "load", "run", "time", "close", "placement"]
+    assert said["verbs"] == ["hello", "load", "run", "time", "close", "placement", "kernels"]
 
 
 def test_load_describes_the_model(bench: Bench) -> None:
@@ -157,6 +157,41 @@ def test_narrow_floats_go_in(bench: Bench, dtype: str) -> None:
     value = floats(0, 1, -2.5).astype(kind)
     found = bench.run({"x": value, "w": floats(1, 1, 1)})["y"]
     assert content(found) == content(value.astype(np.float32) + 1)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 5), (0, 3)])
+@pytest.mark.parametrize("dtype", ["int4", "uint4", "int2", "uint2"])
+def test_integers_below_a_byte_go_in_and_out(
+    bench: Bench, dtype: str, shape: tuple[int, ...]
+) -> None:  # fmt: skip
+    """The runtime packs them; files have a byte for each, signed where the type is."""
+    code, kind = getattr(TensorProto, dtype.upper()), getattr(ml_dtypes, dtype)
+    bench.load(
+        model(
+            [tensor("x", code, shape)],
+            [tensor("y", code, shape), tensor("z", TensorProto.INT8, shape)],
+            helper.make_node("Cast", ["x"], ["z"], to=TensorProto.INT8),
+            helper.make_node("Cast", ["z"], ["y"], to=code),
+            opset=25,
+        )
+    )
+    bits = int(dtype[-1])
+    low, high = (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    numbers = np.resize(np.arange(low, high + 1, dtype=np.int8), int(np.prod(shape)))
+    value = numbers.reshape(shape).astype(kind)
+    found = bench.run({"x": value})
+    assert content(found["z"]) == content(numbers.reshape(shape))
+    assert content(found["y"]) == content(value)
+
+
+def test_a_type_that_is_not_carried_is_told_apart(bench: Bench) -> None:
+    """The runtime is not to blame for it."""
+    bench.load(identity(TensorProto.FLOAT, (1,)))
+    value = np.array([1], ml_dtypes.float6_e2m3fn)
+    error = bench.refusal("run", **bench.case({"x": value}))
+    assert "onnxruntime takes no float6e2m3" in error.message
+    assert not error.carried
+    assert bench.refusal("run", **bench.case({"w": floats(1)})).carried
 
 
 def test_narrow_floats_may_be_empty(bench: Bench) -> None:
