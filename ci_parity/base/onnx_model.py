@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ci_parity.base.errors import EvidenceError
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message  # type: ignore[import-untyped]
+    from google.protobuf.message import Message
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 MAX_PROTOBUF_BYTES = 2**31 - 1

@@ -123,7 +123,7 @@ def _written(
     graph: "ModelProto", files: Sequence[Path], model: Path, folder: Path
 ) -> dict[str, object]:
     """Write a twin and the external data of its model; return where it is, or why it is not."""
-    from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
+    from google.protobuf.message import EncodeError
 
     try:
         data = graph.SerializeToString()

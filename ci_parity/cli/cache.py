@@ -2,14 +2,15 @@
 
 import click
 
-from ci_parity.stages.caching import KINDS
-
 _EXAMPLES = """\b
 Examples:
   ci-parity cache show
+  ci-parity cache show --all
   ci-parity cache prune --older-than 30
   ci-parity cache prune --older-than 0 --kind environments --dry-run
 """
+# Those of `stages.caching`, which is heavy to import.
+_KINDS = ("coverage", "environments", "images", "latency", "locks", "noise", "observations")
 _DAY_S = 86400
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
@@ -58,7 +59,7 @@ def show(*, whole: bool) -> int:
     help="Days since it was last used; 0 for everything.",
 )
 @click.option(
-    "--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only this kind; repeatable."
+    "--kind", "kinds", multiple=True, type=click.Choice(_KINDS), help="Only this kind; repeatable."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
 def prune(older_than: float, kinds: tuple[str, ...], *, dry_run: bool) -> int:
@@ -71,7 +72,7 @@ def prune(older_than: float, kinds: tuple[str, ...], *, dry_run: bool) -> int:
     gone = caching.prune(
         cache_folder(),
         before_s=time.time() - older_than * _DAY_S,
-        kinds=kinds or KINDS,
+        kinds=kinds or _KINDS,
         dry_run=dry_run,
     )
     size = _bytes(sum(entry.size_bytes for entry in gone))

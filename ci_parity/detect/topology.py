@@ -60,8 +60,8 @@ from ci_parity.records.model_facts import (
 )
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message  # type: ignore[import-untyped]
-    from google.protobuf.unknown_fields import UnknownField  # type: ignore[import-untyped]
+    from google.protobuf.message import Message
+    from google.protobuf.unknown_fields import UnknownField
     from onnx import (
         AttributeProto,
         FunctionProto,

@@ -113,7 +113,7 @@ def _encode_map(values: dict[str | int, Value]) -> "MapProto":
 
 
 def _serialized(name: str, message: Any) -> bytes:  # noqa: ANN401 - one of the generated classes
-    from google.protobuf.message import EncodeError  # type: ignore[import-untyped]
+    from google.protobuf.message import EncodeError
 
     message.name = name
     try:

@@ -153,7 +153,7 @@ def field(number: int, content: bytes) -> bytes:
 def nested(depth: int) -> bytes:
     """Return an Identity inside the branches of as many Ifs, serialized."""
     port = helper.make_tensor_value_info("y", _FLOAT, [2])
-    node = helper.make_node("Identity", ["x"], ["y"]).SerializeToString()
+    node: bytes = helper.make_node("Identity", ["x"], ["y"]).SerializeToString()
     other = helper.make_attribute("else_branch", helper.make_graph(
         [helper.make_node("Identity", ["x"], ["y"])], "other", [], [port]
     )).SerializeToString()  # fmt: skip
@@ -161,7 +161,7 @@ def nested(depth: int) -> bytes:
         graph = field(1, node) + field(2, b"inner") + field(12, port.SerializeToString())
         kind = onnx.AttributeProto(name="then_branch", type=onnx.AttributeProto.GRAPH)
         branch = kind.SerializeToString() + field(6, graph)
-        bare = helper.make_node("If", ["true"], ["y"]).SerializeToString()
+        bare: bytes = helper.make_node("If", ["true"], ["y"]).SerializeToString()
         node = bare + field(5, other) + field(5, branch)
     return node
 

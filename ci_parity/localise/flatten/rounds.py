@@ -103,7 +103,7 @@ def _answer(question: Question, answers: "Mapping[str, bool | int | Element]") -
 def _inlined(model: "ModelProto") -> "ModelProto":
     """Return a copy of a model, its functions inlined where that does not make it too large."""
     import onnx.inliner
-    from google.protobuf.message import DecodeError, EncodeError  # type: ignore[import-untyped]
+    from google.protobuf.message import DecodeError, EncodeError
 
     refusals = (onnx.checker.ValidationError, RuntimeError, DecodeError, EncodeError)
     if check.nodes_inlined(model) <= limits.MAX_NODES and model.functions:

@@ -216,7 +216,7 @@ def test_every_error_is_reported_at_once(tmp_path: Path) -> None:
 def test_an_unknown_key_without_a_likely_one_lists_what_there_is(tmp_path: Path) -> None:
     """The reader sees the choice."""
     said = refusal(tmp_path, f"{MINIMAL}release: {{zzz: 1}}\n").what
-    assert "unknown key 'zzz'; known keys: log, channel" in said
+    assert "unknown key 'zzz'; known keys: log, store, channel" in said
     assert said.startswith("1 problem in")
 
 

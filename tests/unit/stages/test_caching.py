@@ -114,6 +114,8 @@ def test_the_command_shows_and_prunes(
     assert "onnxruntime==1.32.0" in said
     for kind in KINDS:
         assert kind in said
+        assert run(["cache", "prune", "--older-than", "0", "--kind", kind, "--dry-run"]) == 0
+    capsys.readouterr()
     assert run(["cache", "prune", "--older-than", "0", "--dry-run"]) == 0
     assert "8 things" in capsys.readouterr().out
     assert run(["cache", "prune", "--older-than", "0"]) == 0
