@@ -92,8 +92,8 @@ def attest(
 
 
 def _signer(signing_key: Path | None, key_uri: str, public_key: Path | None) -> "Signer":
-    from ci_parity.release.attestation import key_bytes, local_signer, remote_signer
-    from ci_parity.release.signing import KEY_VARIABLE
+    from ci_parity.release.attestation import local_signer, remote_signer
+    from ci_parity.release.signing import KEY_VARIABLE, key_bytes
 
     if key_uri:
         if public_key is None or signing_key is not None:

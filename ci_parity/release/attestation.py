@@ -6,7 +6,6 @@ management service. The library is an extra (`ci-parity[attest]`) and imported o
 proof, an envelope says nothing of where the line stands.
 """
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_parity.base.canonical import canonical_bytes, parse_strict
@@ -111,22 +110,6 @@ def _public(pem: bytes, where: str) -> "SSlibKey":
     except ValueError as error:
         raise ConfigError(
             "not a public key in PEM", where=where, remedy="export it from where the key is kept"
-        ) from error
-
-
-def key_bytes(path: Path) -> bytes:
-    """Return the bytes of a key's file.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the key: {error.strerror or error}",
-            where=str(path),
-            remedy="name a file that holds one",
         ) from error
 
 

@@ -56,7 +56,7 @@ def find_signing_key(path: Path | None, environ: Mapping[str, str]) -> SigningKe
         ConfigError: when the key that is named cannot be read, or the library is not there.
     """
     if path is not None:
-        return _private(_bytes_of(path), str(path))
+        return _private(key_bytes(path), str(path))
     text = environ.get(KEY_VARIABLE, "")
     return _private(text.strip().encode() + b"\n", KEY_VARIABLE) if text.strip() else None
 
@@ -67,7 +67,7 @@ def read_public_key(path: Path) -> PublicKey:
     Raises:
         ConfigError: when it is neither.
     """
-    data = _bytes_of(path)
+    data = key_bytes(path)
     if match := _VKEY.fullmatch(data.decode("utf-8", "replace").strip()):
         return _verifier_key(match, str(path))
     ed25519, serialization = _library()
@@ -139,7 +139,12 @@ def _verifier_key(match: re.Match[str], where: str) -> PublicKey:
     return PublicKey(raw=raw[1:], name=match[1])
 
 
-def _bytes_of(path: Path) -> bytes:
+def key_bytes(path: Path) -> bytes:
+    """Return the bytes of a key's file.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     try:
         return path.read_bytes()
     except OSError as error:

@@ -4,7 +4,6 @@ The pipeline's own file counts with what it says, not with its bytes; the files 
 with theirs, and an entry point with everything it imports from the repository. Nothing is executed.
 """
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +72,6 @@ def is_code(pipeline: "Pipeline") -> bool:
 def _imported(script: Path, root: Path) -> "tuple[Script, ...]":
     """Return a script and the modules of the repository that it imports."""
     from ci_parity.detect.scripts import find_scripts
+    from ci_parity.stages.bundle_paths import relative
 
-    return find_scripts(["python", _name(script, root)], root)
-
-
-def _name(path: Path, root: Path) -> str:
-    return Path(os.path.relpath(path, root)).as_posix()
+    return find_scripts(["python", relative(script, root)], root)
