@@ -170,8 +170,9 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
     1. The deployment, its baseline and what differs (`examine`); where nothing differs, the
        baseline's evidence stands and nothing runs.
     2. What was loosened since the baseline (`plan_guard`).
-    3. Every pair that must run, candidate and baseline, over the fixture set; and again by the
-       baseline's rules, where they are stricter.
+    3. What raw inputs become by the declared preprocessing, before any model runs; every pair that
+       must run, candidate and baseline, over the fixture set; and again by the baseline's rules,
+       where they are stricter.
     4. The verdict.
 
     Raises:
