@@ -45,10 +45,13 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/check-jsonschema --check-metaschema ci_parity/config/schema.json \
-	    ci_parity/fixtures/fixtures.schema.json ci_parity/report/schemas/*.json
+	    ci_parity/fixtures/fixtures.schema.json ci_parity/preprocess/preprocess.schema.json \
+	    ci_parity/report/schemas/*.json
 	$(BIN)/check-jsonschema --schemafile ci_parity/config/schema.json fixtures/*/ci-parity.yml
 	$(BIN)/check-jsonschema --schemafile ci_parity/fixtures/fixtures.schema.json \
 	    fixtures/*/fixtures.yml
+	$(BIN)/check-jsonschema --schemafile ci_parity/preprocess/preprocess.schema.json \
+	    fixtures/*/preprocess.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions action.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows $(WORKFLOWS)
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
