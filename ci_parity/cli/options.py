@@ -25,6 +25,19 @@ base = click.option(
     metavar="REVISION",
     help="Commit to compare with when the release log has no validated line.",
 )
+base_branch = click.option(
+    "--base",
+    default="",
+    metavar="REVISION",
+    help="The base branch, whose required targets count too; the default branch by default.",
+)
+dims = click.option(
+    "--dim",
+    "dims",
+    multiple=True,
+    metavar="NAME=SIZE",
+    help="Size of a symbolic dimension of generated inputs.",
+)
 log = click.option(
     "--log",
     default="",

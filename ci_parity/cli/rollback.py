@@ -32,12 +32,7 @@ Examples:
 )
 @options.root
 @options.config
-@click.option(
-    "--base",
-    default="",
-    metavar="REVISION",
-    help="The base branch, whose required targets count too; the default branch by default.",
-)
+@options.base_branch
 @options.log
 @click.option("--dry-run", is_flag=True, help="Choose, restore and judge; write nothing.")
 def command(
