@@ -34,10 +34,10 @@ demo: $(VENV)/.runtime
 	$(BIN)/python -m ci_parity log verify --root $(DEMO) --checkpoint none
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4
 
 unit: $(VENV)/.dev
-	$(BIN)/python -m pytest tests/unit
+	$(BIN)/python -m pytest -n auto tests/unit
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

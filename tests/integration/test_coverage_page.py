@@ -6,11 +6,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from ci_parity.report.html import render_coverage
-from tests.integration.support.browser import browser
 from tests.integration.test_report_page import CHECKS, NARROW, WIDE, Theme, column, opened
 from tests.unit.report.coverage_samples import REPORTS, report
-
-__all__ = ["browser"]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

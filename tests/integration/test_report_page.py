@@ -16,15 +16,12 @@ from playwright.sync_api import Page as Tab
 from ci_parity.cli import run
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.html import render
-from tests.integration.support.browser import browser
 from tests.integration.support.diff_command import environments
 from tests.integration.support.small_nets import cnn, inputs_of, with_operator
 from tests.unit.report.hostile import planted
 from tests.unit.report.html.samples import FILES, everything
 from tests.unit.report.large import CASES, large
 from tests.unit.report.samples import inconclusive, passed, unchanged
-
-__all__ = ["browser"]
 
 Theme = Literal["light", "dark"]
 WIDE, NARROW = 1280, 390

@@ -33,6 +33,11 @@ def bits(dtype: str, carrier: type[Any], value: int) -> Bits:
     return Bits(dtype, np.array([value], carrier))
 
 
+def named(value: Any) -> str:
+    """Return the name of a value in the name of a test: the same in every process."""
+    return f"{value.dtype} {value.bits}" if isinstance(value, Bits) else str(value)
+
+
 def ran(**values: Any) -> dict[str, Any]:
     """Return the result of a run that brought these outputs."""
     return {"status": "ok", "message": "", "values": values}
@@ -68,7 +73,7 @@ def code_of(ours: dict[str, Any], baseline: dict[str, Any], candidate: dict[str,
         (bits("bfloat16", np.uint16, 16256), bits("bfloat16", np.uint16, 0)),
         (bits("int4", np.uint8, 1), bits("uint4", np.uint8, 1)),
     ],
-    ids=str,
+    ids=named,
 )  # fmt: skip
 def test_a_result_is_the_one_it_equals(baseline: Any, candidate: Any) -> None:
     """Whatever kind of value it is, however small the difference."""
@@ -199,7 +204,7 @@ def test_a_gap_of_nothing_is_none() -> None:
         {1: np.array(2.0)},
         None,
     ],
-    ids=str,
+    ids=named,
 )
 def test_a_value_survives_the_archive(value: Any) -> None:
     """Every bit, type and shape."""
