@@ -71,7 +71,7 @@ lock: $(VENV)/.dev
 	    --output-file requirements/runtime.txt
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	    --upgrade pyproject.toml --extra sign --extra attest --extra s3 --extra preprocess \
-	    --extra generators --group dev \
+	    --extra sigstore --extra history --extra generators --group dev \
 	    --constraints requirements/runtime.txt --output-file requirements/dev.txt
 
 # The wheel and the source archive, built by what the lock names.

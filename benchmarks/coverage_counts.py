@@ -48,7 +48,7 @@ def main() -> None:
         if options.only not in name:
             continue
         start = time.perf_counter()
-        results = run_cases(cases, target, cache=cache_folder(), progress=PlainProgress())
+        results = run_cases(cases, target, cache=cache_folder(), progress=PlainProgress()).results
         print(row(name, results, time.perf_counter() - start), flush=True)
         if name == options.details:
             print_details(cases, results)

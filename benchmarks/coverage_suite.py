@@ -82,7 +82,8 @@ def main() -> None:
 def ours(cases: Sequence[NodeCase], runtime: str = "current") -> tuple[NodeResult, ...]:
     """Run and judge all tests, whatever is known of them."""
     target = Target(name="cpu", runtime=runtime)
-    return run_cases(cases, target, cache=cache_folder(), progress=SilentProgress(), anew=True)
+    ran = run_cases(cases, target, cache=cache_folder(), progress=SilentProgress(), anew=True)
+    return ran.results
 
 
 def task(case: NodeCase) -> dict[str, object]:

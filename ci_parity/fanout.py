@@ -17,15 +17,24 @@ from ci_parity.base.errors import EvidenceError
 from ci_parity.base.progress import Progress
 from ci_parity.detect.git import Repository
 from ci_parity.detect.plan import legs
-from ci_parity.pipeline import Checked, CheckOptions, Examined, concluded, examine, reproduce
+from ci_parity.pipeline import (
+    Checked,
+    CheckOptions,
+    Examined,
+    concluded,
+    examine,
+    reproduce,
+    sharing,
+)
 from ci_parity.records.identity import BaselineSource, Change, ChangeSet, Identity, PairName
 from ci_parity.records.leg_report import LegReport, Origin
 from ci_parity.records.observation import InputSet
 from ci_parity.records.plan import Leg, Plan
 from ci_parity.records.verdict import Verdict
+from ci_parity.run.environments import cache_folder
 from ci_parity.stages import assemble
 from ci_parity.stages.attribute import attribute
-from ci_parity.stages.coverage.checked import not_carried
+from ci_parity.stages.coverage.checked import asked_of, judge_coverage, observed_on
 from ci_parity.stages.fanout.arrivals import (
     Arrivals,
     arrivals,
@@ -34,8 +43,10 @@ from ci_parity.stages.fanout.arrivals import (
     job_findings,
     not_planned,
 )
+from ci_parity.stages.fanout.arrived_coverage import Wanted, arrived_coverage
 from ci_parity.stages.fanout.arrived_trials import ArrivedTrials, fed_alike
 from ci_parity.stages.fanout.keeping_trials import KeepingTrials
+from ci_parity.stages.fanout.leg_coverage import write_coverage
 from ci_parity.stages.fanout.leg_folder import MAIN_TRIAL, TRIALS, VERSION, clear, write_report
 from ci_parity.stages.guarded import Candidate, beside
 from ci_parity.stages.identify import measured
@@ -52,6 +63,7 @@ from ci_parity.stages.trial import Rules, judge_trial
 from ci_parity.stages.unchanged import host_name, unchanged
 
 if TYPE_CHECKING:
+    from ci_parity.stages.coverage.sharing import SharedResults
     from ci_parity.stages.suite import PairRun
 
 
@@ -112,7 +124,8 @@ def run_leg(
     1. What differs, seen from this machine, held against the plan.
     2. The leg's pairs over its part of the cases, with what the guard asks for beside them.
     3. Causes, and the first node that went wrong: both need the systems, which are here.
-    4. The report and the observations, in `folder`.
+    4. Tests of single operators, where the policy asks for them; the first part's.
+    5. The report and the observations, in `folder`.
 
     The verdict returned is for the reader of this job; the gate judges anew, from all parts.
 
@@ -136,9 +149,10 @@ def run_leg(
         )  # fmt: skip
         if not changes.must_run and not guard.must_run:
             verdict, judgement = unchanged(deployment.name, changes, bundle, guard.findings), None
+            coverage = ""
         else:
             own = replace(known, changes=changes)
-            verdict, judgement = _observed(options, own, guard, trials, folder)
+            verdict, judgement, coverage = _observed(options, own, guard, trials, folder)
         ran = (*changes.to_run, *guard.removed)
         report = LegReport(
             version=VERSION, tool_version=__version__, origin=origin, deployment=deployment.name,
@@ -147,7 +161,7 @@ def run_leg(
             trials=tuple(trials.names),
             explained=judgement.findings if judgement else (),
             attributions=judgement.attributions if judgement else (),
-            divergences=judgement.divergences if judgement else (),
+            divergences=judgement.divergences if judgement else (), coverage=coverage,
         )  # fmt: skip
         write_report(report, folder)
     return verdict
@@ -180,15 +194,28 @@ def gate(options: CheckOptions, given: GateOptions, progress: Progress) -> Check
             *not_planned((*known.changes.to_run, *guard.removed), planned),
             *others,
         )
-        found = (arrived.checked(planned, len(known.fixtures.cases)), Found(findings=problems))
+        found: tuple[Found, ...] = (
+            arrived.checked(planned, len(known.fixtures.cases)), Found(findings=problems)
+        )  # fmt: skip
         bundle = sha256_bytes(manifest)
-        ran = any(leg.report.ran for leg in arrived.legs)
+        ran, shared = any(leg.report.ran for leg in arrived.legs), None
         if ran or any(check.findings for check in found):
             known = replace(known, changes=changes)
+            shared = sharing(options, known, guard)
+            found = (*found, _alone(known, guard, arrived, shared))
             verdict = _judged(options, known, guard, arrived, found, bundle, progress, work)
         else:
             verdict = unchanged(known.deployment.name, changes, bundle, guard.findings)
-        return concluded(verdict, known, manifest)
+        return replace(concluded(verdict, known, manifest), shared=shared)
+
+
+def _alone(
+    known: Examined, guard: Guard, arrived: Arrivals, shared: "SharedResults | None"
+) -> Found:
+    """Return what tests of single operators come to that ran on the legs."""
+    policy = guard.rules.policy.coverage
+    wanted = Wanted(deployment=known.deployment, changes=known.changes, policy=policy)
+    return arrived_coverage(wanted, arrived.legs, shared)
 
 
 def _guard(options: CheckOptions, known: Examined) -> Guard:
@@ -198,8 +225,12 @@ def _guard(options: CheckOptions, known: Examined) -> Guard:
 
 def _observed(
     options: CheckOptions, known: Examined, guard: Guard, trials: KeepingTrials, folder: Path
-) -> tuple[Verdict, Judgement]:
-    """Run and keep a leg's trials; return how its part looks, and what explains its failures."""
+) -> tuple[Verdict, Judgement, str]:
+    """Run and keep all that a leg observes.
+
+    Returned is how its part looks, what explains its failures, and the digest of what tests of
+    single operators showed.
+    """
     deployment, changes, work = known.deployment, known.changes, trials.work
     policy, asked, progress = deployment.policy, guard.rules.policy, trials.progress
     rebuilt = judge_rebuilt(deployment, known.cases, work / "rebuilt", progress, trials.part)
@@ -218,13 +249,31 @@ def _observed(
     causes = replace(judgement, findings=judgement.findings[plain:])
     candidate = _candidate(known, pairs)
     judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
-    judgement = judgement.led_by(rebuilt)
+    alone, coverage = _single_operators(options, known, guard, trials, folder)
+    judgement = judgement.led_by(rebuilt).plus(alone)
     verdict = assemble.judged(
         command="check", deployment=deployment.name, judgement=judgement, runs=trial.runs,
         inputs=trial.inputs, changes=changes, bundle=trials.bundle,
         reproduce=reproduce(options, changes),
     )  # fmt: skip
-    return verdict, causes
+    return verdict, causes, coverage
+
+
+def _single_operators(
+    options: CheckOptions, known: Examined, guard: Guard, trials: KeepingTrials, folder: Path
+) -> tuple[Found, str]:
+    """Run and keep tests of single operators, where this part is the one that does.
+
+    Returned is what they come to, and the digest of what they showed, empty for none.
+    """
+    policy = guard.rules.policy.coverage
+    pairs = known.changes.to_run if trials.part.first else ()
+    shared = sharing(options, known, guard) if pairs else None
+    asked = asked_of(known.deployment, known.cases, pairs, policy, cache_folder(), shared)
+    if asked is None:
+        return Found(), ""
+    observed = observed_on(asked, trials.progress)
+    return Found(findings=judge_coverage(observed, policy)), write_coverage(observed, folder)
 
 
 def _judged(
@@ -249,7 +298,7 @@ def _judged(
         runs = trial.runs
     judgement = judgement.plus(*found, Found(findings=tuple(trials.problems)))
     rebuilt = judge_rebuilt(deployment, known.cases, work / "rebuilt", progress)
-    judgement = judgement.led_by(rebuilt).plus(not_carried(changes, guard.rules.policy.coverage))
+    judgement = judgement.led_by(rebuilt)
     count = len(known.fixtures.cases)
     verdict = assemble.judged(
         command="check", deployment=deployment.name, judgement=judgement, runs=runs,

@@ -8,10 +8,11 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.onnx_model import artifact_digest_files
@@ -27,7 +28,7 @@ from ci_parity.records.kept import KeptRun
 from ci_parity.records.model_facts import ModelFacts
 from ci_parity.records.release import LogLine
 from ci_parity.records.verdict import Verdict
-from ci_parity.release.query import last_proof
+from ci_parity.release.query import last_proof, named_indices
 from ci_parity.release.signing import find_signing_key
 from ci_parity.release.store import ReleaseLog, open_log
 from ci_parity.run.environments import cache_folder
@@ -68,6 +69,9 @@ from ci_parity.stages.suite import run_pairs
 from ci_parity.stages.trial import Here, Rules, judge_trial
 from ci_parity.stages.unchanged import unchanged
 
+if TYPE_CHECKING:
+    from ci_parity.stages.coverage.sharing import SharedResults
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckOptions:
@@ -78,7 +82,8 @@ class CheckOptions:
     `clock` tells the seconds since the epoch. `keep` is a folder for the observations of this run,
     `reproductions` one for what reproduces a divergence. `elsewhere` says that the targets are on
     other machines: what is installed on them, and their drivers, are not known here. `target` is
-    the only one to judge, empty for all; it is then compared with no other target.
+    the only one to judge, empty for all; it is then compared with no other target. `records` says
+    that the verdict will be recorded, so that others believe what is measured for it.
     """
 
     root: Path
@@ -93,6 +98,7 @@ class CheckOptions:
     reproductions: Path | None = None
     elsewhere: bool = False
     target: str = ""
+    records: bool = False
 
     @property
     def today(self) -> date:
@@ -105,7 +111,8 @@ class Checked:
     """The verdict of a `check`, with what recording it needs.
 
     `not_kept` says why its observations are not where they were to be kept. `proof` is the newest
-    validated line of the log.
+    validated line of the log. `shared` has what tests of single operators showed, to be published
+    with the line.
     """
 
     verdict: Verdict
@@ -114,6 +121,7 @@ class Checked:
     log: ReleaseLog | None
     not_kept: str = ""
     proof: LogLine | None = None
+    shared: "SharedResults | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +148,8 @@ class DiffOptions:
 class Examined:
     """What is known before anything runs; `models` are the facts of each variant's files.
 
-    `whole` is the deployment with all its targets, also where only one of them is judged.
+    `whole` is the deployment with all its targets, also where only one of them is judged. `indices`
+    are those of shared results that the log names.
     """
 
     deployment: Deployment
@@ -152,6 +161,7 @@ class Examined:
     changes: ChangeSet
     models: Mapping[str, ModelFacts]
     proof: LogLine | None = None
+    indices: tuple[str, ...] = ()
 
     @property
     def manifest(self) -> bytes:
@@ -187,11 +197,24 @@ def check(options: CheckOptions, progress: Progress) -> Checked:
             deployment, known.cases, known.baseline, changes.identities, options.today
         )
         bundle, not_kept = sha256_bytes(manifest), ""
+        shared = sharing(options, known, guard)
         if changes.must_run or guard.must_run:
-            verdict, not_kept = _run(options, known, guard, bundle, work, progress)
+            verdict, not_kept = _run(options, known, guard, bundle, work, progress, shared)
         else:
             verdict = unchanged(deployment.name, changes, bundle, guard.findings)
-        return concluded(verdict, known, manifest, not_kept)
+        return replace(concluded(verdict, known, manifest, not_kept), shared=shared)
+
+
+def sharing(options: CheckOptions, known: Examined, guard: Guard) -> "SharedResults | None":
+    """Return the results of tests of single operators that runs share, where some are asked for."""
+    if not guard.rules.policy.coverage.measure:
+        return None
+    from ci_parity.stages.coverage.sharing import shared_results
+
+    return shared_results(
+        known.deployment, known.indices, records=options.records, today=options.today,
+        base=options.base, config=options.config,
+    )  # fmt: skip
 
 
 def concluded(verdict: Verdict, known: Examined, manifest: bytes, not_kept: str = "") -> Checked:
@@ -208,7 +231,7 @@ def concluded(verdict: Verdict, known: Examined, manifest: bytes, not_kept: str 
 
 def _run(
     options: CheckOptions, known: Examined, guard: Guard, bundle: str, work: Path,
-    progress: Progress,
+    progress: Progress, shared: "SharedResults | None",
 ) -> tuple[Verdict, str]:  # fmt: skip
     """Judge every pair that must run, then what the guard asks for beside it.
 
@@ -240,7 +263,7 @@ def _run(
     )  # fmt: skip
     judgement = beside(judgement, guard, trial, candidate, trials, work / "guard", progress)
     alone = check_coverage(
-        deployment, known.cases, changes, asked.coverage, cache_folder(), progress
+        deployment, known.cases, changes, asked.coverage, cache_folder(), progress, shared
     )
     judgement = judgement.led_by(rebuilt).plus(alone)
     changes = measured(changes, deployment)
@@ -292,6 +315,7 @@ def examine(options: CheckOptions, scratch: Path) -> Examined:
         deployment=deployment, whole=whole, signature=signature, fixtures=fixtures, log=log,
         baseline=baseline, changes=changes, models=models,
         proof=last_proof(lines, channel=deployment.release.channel, deployment=deployment.name),
+        indices=named_indices(lines),
     )  # fmt: skip
 
 

@@ -73,7 +73,7 @@ def _section(path: str, rule: Mapping[str, Any]) -> Iterator[str]:
 
 def _kind(rule: Mapping[str, Any]) -> str:
     if "anyOf" in rule:
-        return " or ".join(_kind(_resolved(choice)) for choice in rule["anyOf"])
+        return " or ".join(dict.fromkeys(_kind(_resolved(choice)) for choice in rule["anyOf"]))
     if "const" in rule:
         return f"`{rule['const']}`"
     if "enum" in rule:

@@ -19,6 +19,7 @@ from ci_parity.base.errors import CiParityError, ConfigError, PublishError
 from ci_parity.base.files import hand_over
 from ci_parity.base.progress import PlainProgress
 from ci_parity.cli import action_comment, action_fanout, action_release
+from ci_parity.cli.log_trend import crept_up_to
 from ci_parity.github import actions
 from ci_parity.github.actions import ActionInputs, Mode, RecordMode
 from ci_parity.github.annotations import annotations
@@ -125,6 +126,7 @@ def _run(
     options = CheckOptions(
         root=root, config=inputs.config, base=context.base_sha or "", no_base=_no_base(context),
         log=inputs.log, force=inputs.force, reproductions=report_dir,
+        records=_wanted(context, inputs.record),
     )  # fmt: skip
     if inputs.mode in action_release.MODES:
         ended, outputs = action_release.put_out(inputs, context, root)
@@ -199,11 +201,15 @@ def _record(done: Checked, context: GitHubContext, inputs: ActionInputs, origin:
             )
         return code
     try:
-        line = deliver.record(done.verdict, done.deployment, done.log, origin, datetime.now(UTC))
+        line = deliver.record(
+            done.verdict, done.deployment, done.log, origin, datetime.now(UTC), done.shared
+        )
     except PublishError as error:
         click.echo(actions.annotation("error", str(error), title="Release log"))
         return code or error.exit_code
-    click.echo(f"recorded: {line.entry.kind.value} as line {line.seq} of {done.log.label}")
+    click.echo(f"recorded: {line.entry.kind.value} as record {line.seq} of {done.log.label}")
+    for sentence in crept_up_to(line, done.log, done.deployment.policy.latency.margin):
+        click.echo(actions.annotation("warning", sentence, title="Slow creep"))
     return code
 
 

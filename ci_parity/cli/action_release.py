@@ -18,13 +18,16 @@ from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources
 from ci_parity.github import actions
 from ci_parity.github.actions import ActionInputs, Mode
+from ci_parity.github.client import RestClient
 from ci_parity.github.context import GitHubContext
 from ci_parity.records.outcome import Outcome
 from ci_parity.release.signing import find_signing_key
+from ci_parity.report.markup import linked
 from ci_parity.stages.releasing.carriers import carriers_of
+from ci_parity.stages.releasing.proposing import PullRequests
 from ci_parity.stages.releasing.release import release
 from ci_parity.stages.releasing.rollback import roll_back
-from ci_parity.stages.releasing.stream import Asked, Done
+from ci_parity.stages.releasing.stream import Asked, Done, Stream
 
 MODES = frozenset({Mode.RELEASE, Mode.ROLLBACK})
 
@@ -55,20 +58,37 @@ def put_out(
     else:
         done = roll_back(
             asked, inputs.to, inputs.reason, carriers=carriers_of(asked.key, None, _say),
+            pulls=lambda stream: _pull_requests(stream, asked, context),
             judge=lambda folder, config: judge_bundle(folder, config, PlainProgress()),
             host=HostSources.here(), say=_say,
         )  # fmt: skip
     return done, {
         "verdict": done.outcome.value,
-        "bundle_digest": f"sha256:{done.bundle}" if done.bundle else "",
+        # What is only proposed is not out, and nothing may be published by its digest.
+        "bundle_digest": f"sha256:{done.bundle}" if done.bundle and not done.pull_request else "",
+        **({"pull_request": done.pull_request} if done.pull_request else {}),
     }
+
+
+def _pull_requests(stream: Stream, asked: Asked, context: GitHubContext) -> PullRequests:
+    client = RestClient(context.api_url, context.token)
+    return PullRequests(
+        client=client, repository=context.repository, stream=stream, asked=asked, say=_say
+    )
 
 
 def told(done: Done, mode: Mode) -> str:
     """Return how an act ended, as Markdown for the job's summary; what it quotes is code."""
     words = "Released" if mode is Mode.RELEASE else "Rolled back"
+    if done.pull_request and done.line is not None:
+        return (
+            f"### 🔁 Proposed to go back to {code(f'sha256:{done.bundle}')}, by "
+            f"{linked('a pull request', done.pull_request)}\n\n"
+            f"What is out is barred by record {done.line.seq} of the release log, and stays out "
+            "until the pull request is merged and this is run again, or something is released.\n"
+        )
     if done.outcome is Outcome.PASS:
-        line = f", line {done.line.seq + 1} of the release log" if done.line else ", a dry run"
+        line = f", record {done.line.seq} of the release log" if done.line else ", a dry run"
         return f"### ✅ {words}: {code(f'sha256:{done.bundle}')}{line}\n"
     reasons = "".join(f"- {code(reason, 400)}\n" for reason in done.reasons)
     mark = "❌" if done.outcome is Outcome.FAIL else "❔"

@@ -8,6 +8,7 @@ import click
 
 from ci_parity.base.escape import visible
 from ci_parity.cli import options
+from ci_parity.cli.bundle_attested import command as attested
 from ci_parity.cli.bundle_bom import bom
 from ci_parity.cli.bundle_explain import explain
 from ci_parity.cli.bundle_fetch import command as fetch
@@ -44,6 +45,7 @@ def command() -> None:
     """
 
 
+command.add_command(attested, "attested")
 command.add_command(bom)
 command.add_command(explain)
 command.add_command(fetch, "fetch")

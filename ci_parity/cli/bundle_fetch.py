@@ -62,11 +62,11 @@ def command(
     changed or malformed.
     """
     from ci_parity.release.last_seen import LastSeen
-    from ci_parity.release.objects.opening import open_store
     from ci_parity.release.signing import read_public_key
     from ci_parity.release.versions import Versions
     from ci_parity.run.environments import cache_folder
     from ci_parity.stages.releasing.fetch import Following, follow
+    from ci_parity.stages.releasing.stores import open_store
 
     done = follow(
         Following(

@@ -86,7 +86,7 @@ def _check_all(
 
     wanted = CheckOptions(
         root=root, config=config, base=base, log=log, force=force, keep=keep,
-        reproductions=report_dir,
+        reproductions=report_dir, records=record == "always",
     )  # fmt: skip
     with files_in_any_case(files):
         done = check(wanted, show_progress())
@@ -118,8 +118,10 @@ def deliver_verdict(
             raise ConfigError(
                 "there is no release log to record in",
                 where="--record always",
-                remedy="set release.log in the config, or pass --log file:PATH",
+                remedy="set release.log in the config, or pass --log, such as file:PATH",
             )
-        line = deliver.record(done.verdict, done.deployment, done.log, origin, datetime.now(UTC))
-        click.echo(f"  recorded: {line.entry.kind.value} as line {line.seq} of {done.log.label}")
+        line = deliver.record(
+            done.verdict, done.deployment, done.log, origin, datetime.now(UTC), done.shared
+        )
+        click.echo(f"  recorded: {line.entry.kind.value} as record {line.seq} of {done.log.label}")
     return code

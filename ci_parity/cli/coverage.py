@@ -226,10 +226,13 @@ def _models(given: dict[str, Any], targets: "tuple[Target, ...]") -> tuple[Any, 
 
 def _of_deployment(given: dict[str, Any]) -> "CoverageOptions":
     """Return what a config asks for: its variants on its targets."""
+    from datetime import UTC, datetime
+
     from ci_parity.config.discover import find_deployment
     from ci_parity.run.environments import cache_folder
     from ci_parity.stages.coverage.deployed import chosen_targets, models_of
     from ci_parity.stages.coverage.measure import CoverageOptions
+    from ci_parity.stages.coverage.sharing import taken_by_log
     from ci_parity.stages.fixture_changes import OpenSet
     from ci_parity.stages.identify import fixtures_of
 
@@ -238,11 +241,16 @@ def _of_deployment(given: dict[str, Any]) -> "CoverageOptions":
     signature, fixtures = fixtures_of(deployment)
     cases = OpenSet(fixtures=fixtures, signature=signature)
     policy = deployment.policy.coverage
+    today = datetime.now(UTC).date()
+    shared = taken_by_log(
+        deployment, today=today, base=given["base"], config=given["config"]
+    )  # fmt: skip
     return CoverageOptions(
         models=models_of(deployment, targets, cases), targets=targets,
         policy=_policy(given, policy), cache=cache_folder(), subject=deployment.name,
         all_operators=given["all_operators"], baselines=_baselines(given, targets),
         roots=(deployment.root,), timeout_s=given["timeout_s"], reproduce=_reproduce(),
+        shared=shared,
     )  # fmt: skip
 
 

@@ -48,7 +48,9 @@ def command(
     files = options.asked_files(forms)
     with files_in_any_case(files):
         plan = options.read_plan_file(plan_path)
-        wanted = CheckOptions(root=root, config=config, base=base, log=log)
+        wanted = CheckOptions(
+            root=root, config=config, base=base, log=log, records=record == "always"
+        )
         origin = Origin(run=run_id, commit=plan.commit)
         given = GateOptions(plan=plan, artifacts=artifacts, origin=origin, results={})
         done = gate(wanted, given, show_progress())

@@ -37,7 +37,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--log", default="", metavar="SPEC",
-    help="Release log to keep, branch:NAME or file:PATH; none by default.",
+    help="Release log to keep, branch:NAME, s3://BUCKET/PREFIX or file:PATH; none by default.",
 )  # fmt: skip
 @click.option("--no-run", is_flag=True, help="Store inputs without references; run no model.")
 @click.option("--dry-run", is_flag=True, help="Say what would be written, write and run nothing.")

@@ -10,6 +10,7 @@ import click
 from ci_parity.base.errors import ConfigError
 from ci_parity.cli import options
 from ci_parity.cli.log_attest import attest
+from ci_parity.cli.log_trend import trend
 from ci_parity.cli.logs import open_configured
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.release import EntryKind, LogLine
@@ -32,6 +33,7 @@ Examples:
   ci-parity log prove 17 --out line.tlog-proof
   ci-parity log verify --proof line.tlog-proof --key log.pub
   ci-parity log attest 17 --signing-key log.key
+  ci-parity log trend
   ci-parity log checkpoint --signing-key log.key --out head.checkpoint
   ci-parity log revoke sha256:DIGEST --reason "labels were swapped"
 """
@@ -58,6 +60,7 @@ def command() -> None:
 
 
 command.add_command(attest)
+command.add_command(trend)
 
 
 @command.command(epilog=_EXAMPLES)
@@ -186,7 +189,7 @@ def prove(
     signing_key: Path | None,
     checkpoint: str,
 ) -> int:
-    """Write the proof that line number SEQ, as `log show` counts, stands in the log."""
+    """Write the proof that record SEQ, counted from 0 as by `log show`, stands in the log."""
     from ci_parity.base.files import write_atomic
     from ci_parity.release.proof import prove as prove_line
     from ci_parity.release.proof import write_proof
@@ -202,7 +205,7 @@ def prove(
         )  # fmt: skip
     path = out or Path(f"line-{seq}.tlog-proof")
     write_atomic(path, write_proof(prove_line(tree, seq, sealed, since)))
-    click.echo(f"{path}: line {seq + 1} of {len(tree)}, {words}")
+    click.echo(f"{path}: record {seq} in a log of {len(tree)}, {words}")
     return 0
 
 
@@ -249,7 +252,7 @@ def revoke(digest: str, root: Path, log: str, reason: str) -> int:
             remedy="give its SHA-256: 64 lowercase hexadecimal digits, as `log show --json` prints",
         )
     line = acts.revoke(open_configured(root, log, signing=True), match[1], reason)
-    click.echo(f"sha256:{match[1]} is revoked by line {line.seq + 1}")
+    click.echo(f"sha256:{match[1]} is revoked by record {line.seq}")
     return 0
 
 

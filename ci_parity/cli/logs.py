@@ -25,6 +25,6 @@ def open_configured(root: Path, log: str, *, signing: bool = False) -> "ReleaseL
         raise ConfigError(
             "no release log is configured",
             where=str(root),
-            remedy="set release.log in ci-parity.yml, or pass --log file:PATH",
+            remedy="set release.log in ci-parity.yml, or pass --log, such as file:PATH",
         )
     return open_log(spec, root, key=find_signing_key(None, os.environ) if signing else None)

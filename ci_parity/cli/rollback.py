@@ -43,13 +43,18 @@ def command(
 
     Its bytes come out of release.store and are hashed. Where runtime or driver of this machine are
     not those that it was validated on, its stored cases run first, and only a pass goes on.
-    Then the line is written, the channel's pointer moves, and the bundle that was out is barred
+    Then the record is written, the channel's pointer moves, and the bundle that was out is barred
     until it is validated anew. Run again after anything that broke: it goes on, and does nothing
     twice; to go back further than that, name the bundle with --to.
 
-    Exit codes: 0 gone back; 1 it may not be, or is not good here; 3 that cannot be told. In both
-    cases what is out stays out.
+    With release.rollback: pull_request the bundle that is out is barred, and a pull request brings
+    the files of the other one back; once it is merged, the same command does the rest. It takes
+    GITHUB_TOKEN, and where the remote is not on github.com GITHUB_API_URL and GITHUB_REPOSITORY.
+
+    Exit codes: 0 gone back, or proposed; 1 it may not be, or is not good here; 3 that cannot be
+    told. In the last two cases what is out stays out.
     """
+    from ci_parity.cli.forge import pull_requests
     from ci_parity.cli.judging import judge_bundle
     from ci_parity.cli.output import show_progress
     from ci_parity.detect.host import HostSources
@@ -62,6 +67,7 @@ def command(
     asked = Asked(root=root, config=config, log=log, base=base, dry_run=dry_run, key=key)
     done = roll_back(
         asked, to, reason, carriers=carriers_of(key, out, click.echo), host=HostSources.here(),
+        pulls=lambda stream: pull_requests(stream, asked, os.environ, click.echo),
         judge=lambda folder, name: judge_bundle(folder, name, show_progress()), say=click.echo,
     )  # fmt: skip
     return conclude(done, "rolled back")

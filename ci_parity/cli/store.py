@@ -213,7 +213,7 @@ def _print_collected(found: "Collected", *, dry_run: bool) -> None:
 
 def _open(root: Path, config: str, store: str) -> "ObjectStore":
     from ci_parity.config.discover import find_deployment
-    from ci_parity.release.objects.opening import open_store
+    from ci_parity.stages.releasing.stores import open_store
 
     spec = store or find_deployment(root, config).release.store
     if not spec:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ci_parity.compare.executed import judge_executed
 from ci_parity.compare.runtime_warnings import classed
 from ci_parity.config.model import PLAIN_CPU, PlacementPolicy
 from ci_parity.records.finding import Finding, Subject
@@ -29,7 +30,9 @@ def judge_placement(
 
     1. A provider other than the CPU must have run at least one node.
     2. The share of the nodes that it ran, the operators it did not run, and the copies.
-    3. As warnings: what moved since the baseline, and what the runtime says it fell back from.
+    3. The graph that ran: its types, and what of it changed since the baseline.
+    4. As warnings: what moved since the baseline, and what the runtime says it fell back from. The
+       target may say that what changed fails.
 
     Args:
         subject: target and variant.
@@ -44,7 +47,8 @@ def judge_placement(
     asked = policy or _NOTHING_ASKED
     found = [
         *_asked(subject, requested, placed, asked),
-        *(_moved(subject, requested, baseline.placement, placed) if baseline else ()),
+        *judge_executed(subject, placed, placement_of(baseline) if baseline else None, asked),
+        *(_moved(subject, requested, baseline.placement, placed, asked) if baseline else ()),
         *_fallbacks(subject, baseline.warnings if baseline else (), candidate.warnings),
     ]
     return tuple(found)
@@ -66,7 +70,7 @@ def _asked(
     if placed.method is Method.CPU:
         return
     if not placed.known or not placed.count:
-        if policy != _NOTHING_ASKED:
+        if (policy.cpu_allowed, policy.min_share, policy.max_memcpy) != (None, None, None):
             why_not = placed.why_not or "the graph that was run has no node left"
             yield _open(subject, f"where nodes ran was not measured: {why_not}")
         return
@@ -135,8 +139,9 @@ def _unsettled(judged: Finding, why: str) -> Finding:
 
 
 def _moved(
-    subject: Subject, requested: str, before: Placement | None, after: Placement
-) -> Iterator[Finding]:
+    subject: Subject, requested: str, before: Placement | None, after: Placement,
+    policy: PlacementPolicy,
+) -> Iterator[Finding]:  # fmt: skip
     """Yield a warning for nodes that ran on the provider before and do not now, or only now.
 
     Two methods count different things, and are not compared.
@@ -155,7 +160,7 @@ def _moved(
             yield Finding(
                 id=kind, outcome=Outcome.FAIL, subject=subject, evidence=evidence, measured=count,
                 unit="nodes", remedy="check that it is meant, and what it does to latency",
-                advisory=True,
+                advisory=policy.changes != "fail",
             )  # fmt: skip
 
 

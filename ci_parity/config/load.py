@@ -183,6 +183,8 @@ def _placement(raw: Mapping[str, Any]) -> PlacementPolicy:
         cpu_allowed=tuple(raw["cpu_allowed"]) if "cpu_allowed" in raw else None,
         min_share=float(share.rstrip("%")) / 100 if share is not None else None,
         max_memcpy=raw.get("max_memcpy"),
+        precision=tuple(raw["precision"]) if "precision" in raw else None,
+        changes=raw.get("changes", "warn"),
     )
 
 

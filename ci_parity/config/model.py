@@ -141,11 +141,15 @@ class PlacementPolicy:
 
     `cpu_allowed` are the operators that may run elsewhere than on the provider, `min_share` is the
     fraction of nodes that must run on it, `max_memcpy` how many copies to and from it there may be.
+    `precision` are the floating-point types that kernels may take; `changes` is `warn` or `fail`,
+    for what is otherwise than on the baseline.
     """
 
     cpu_allowed: tuple[str, ...] | None = None
     min_share: float | None = None
     max_memcpy: int | None = None
+    precision: tuple[str, ...] | None = None
+    changes: str = "warn"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,11 +251,20 @@ class Contract:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Where validated artifacts are recorded, and their bytes kept; an empty place is nowhere."""
+    """Where validated artifacts are recorded, and their bytes kept; an empty place is nowhere.
+
+    `rollback` is `pointer` or `pull_request`.
+    """
 
     log: str
     channel: str
     store: str = ""
+    rollback: str = "pointer"
+
+    @property
+    def rolls_back_by_pull_request(self) -> bool:
+        """Whether going back is proposed to the repository before anything moves."""
+        return self.rollback == "pull_request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.errors import ConfigError, EvidenceError
-from ci_parity.config.runtimes import CURRENT, FAMILIES, ONNXRUNTIME
+from ci_parity.config.runtimes import CURRENT, FAMILIES, ONNXRUNTIME, with_python
 
 if TYPE_CHECKING:
     from ci_parity.base.pins import PinSet
@@ -48,7 +48,7 @@ def with_pin(target: Mapping[str, Any], root: Path, where: str) -> Mapping[str, 
     if not isinstance(runtime, Mapping) or "requires" not in runtime:
         return target
     pinned = _required(runtime["requires"], runtime.get("package", ""), root, f"{where}.runtime")
-    return {**target, "runtime": pinned}
+    return {**target, "runtime": with_python(pinned, runtime.get("python", ""))}
 
 
 def find_pinned_runtime(root: Path) -> PinnedRuntime | None:

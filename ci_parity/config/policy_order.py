@@ -331,6 +331,8 @@ _LEAVES: Mapping[Path, Compare] = {
     ("placement", "*", "cpu_allowed"): _allowed,
     ("placement", "*", "min_share"): _ranked(lambda text: float(text.rstrip("%")), absent=0.0),
     ("placement", "*", "max_memcpy"): _ranked(lambda value: -value, absent=-math.inf),
+    ("placement", "*", "precision"): _allowed,
+    ("placement", "*", "changes"): _ranked({"warn": 0.0, "fail": 1.0}.__getitem__, absent=0.0),
     # How long a judge may take is no limit on what it judges.
     ("decisions", "*", "judge", "timeout_s"): _nothing,
     # A domain that is not named may not be used at all.

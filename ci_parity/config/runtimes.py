@@ -1,8 +1,9 @@
 """The runtimes there are: what a target's `runtime:` may say, and which options each one takes.
 
 A runtime is one text everywhere: `current`, a pinned requirement, `command:` and a JSON array of
-words, or `image:` and the name of an image or a JSON object. This module writes and reads that
-text; it finds, installs and starts nothing.
+words, or `image:` and the name of an image or a JSON object. A Python that a requirement asks for
+is its marker (PEP 508). This module writes and reads that text; it finds, installs and starts
+nothing.
 """
 
 import json
@@ -22,6 +23,7 @@ CPU_PROVIDER = "CPUExecutionProvider"
 _COMMAND = "command:"
 _IMAGE = "image:"
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
+_PYTHON = re.compile(r"python_version\s*==\s*['\"](3\.\d{1,2})['\"]")
 _SPELLINGS = {
     "command": """command:["PROGRAM", "ARGUMENT"]""",
     "image": """image:NAME@sha256:DIGEST or image:{"image": "NAME@sha256:DIGEST", "gpus": "all"}""",
@@ -107,9 +109,22 @@ def runtime_text(value: str | Mapping[str, Any]) -> str:
     """Return the one spelling of a `runtime:` that is valid under the schema."""
     if isinstance(value, str):
         return value
+    if "requirement" in value:
+        return with_python(value["requirement"], value.get("python", ""))
     if "image" not in value:
         return _COMMAND + canonical_bytes(value["command"]).decode()
     return _IMAGE + (value["image"] if len(value) == 1 else canonical_bytes(dict(value)).decode())
+
+
+def with_python(requirement: str, python: str) -> str:
+    """Return a requirement that asks for a Python such as `3.12`, or for none in particular."""
+    return f'{requirement}; python_version == "{python}"' if python else requirement
+
+
+def python_of(runtime: str) -> str:
+    """Return the Python that a requirement's marker asks for; empty where it is any other."""
+    found = _PYTHON.fullmatch(runtime.partition(";")[2].strip())
+    return found[1] if found else ""
 
 
 def spelled_out(value: object) -> object:

@@ -5,9 +5,12 @@ Pure. How a cell's status is reached, the first that applies:
 1. A test that covers the signature gave something else, crashed or hung: `tested-fail`. One such
    test outweighs any number that passed.
 2. One gave what it must: `tested-pass`.
-3. One was refused, or the runtime lists no kernel: `unsupported`.
-4. The runtime lists a kernel: `present`, which is no proof of anything.
+3. One was refused, or the runtime lists no kernel, or refuses the node alone: `unsupported`.
+4. The runtime lists a kernel, or loads the node alone: `present`, which is no proof of anything.
 5. Nothing is known: `untested`.
+
+A runtime is asked for a node alone where its listing says nothing. A crash or a hang on that is as
+one in a test: `tested-fail`.
 
 Tests that could not be run, and those whose expected outputs are disputed, are no evidence; nor are
 those of which the target itself was the only oracle.
@@ -98,7 +101,10 @@ def column_of(target: AskedTarget, line: str) -> MatrixTarget:
 def cell_of(used: UsedSignature, name: str, tests: Tests, target: AskedTarget) -> Cell:
     """Return what is known of a signature on a target."""
     signature = used.signature
+    probed = next((one for one in target.probed if one.signature == signature), None)
     listed = presence_of(signature, target.listing, target.provider)
+    if probed is not None and listed.presence is Presence.UNKNOWN:
+        listed = probed.listed
     versions = versions_of(signature, target.listing, target.provider)
     same = tests.by_operator.get(operator_of(signature), ())
     found = [
@@ -106,6 +112,8 @@ def cell_of(used: UsedSignature, name: str, tests: Tests, target: AskedTarget) -
         for case, tested in same
         if case.id in target.results and covers(tested, signature, versions)
     ]
+    if probed is not None and probed.broken is not None:
+        found.append(probed.broken)
     status = status_of(found, listed.presence)
     passed, failed, refused, undecided = parted(found)
     told = Cell(
@@ -159,7 +167,7 @@ def score(cells: Sequence[Cell]) -> str:
     parts = [f"{tested:,} of {len(cells):,} signatures tested"]
     parts.append(_some(counts[CellStatus.FAILING], "failing") or "none failing")
     for status, word in (
-        (CellStatus.UNSUPPORTED, "unsupported"), (CellStatus.PRESENT, "listed but untested"),
+        (CellStatus.UNSUPPORTED, "unsupported"), (CellStatus.PRESENT, "present but untested"),
         (CellStatus.UNTESTED, "unknown"),
     ):  # fmt: skip
         if counts[status]:
@@ -219,7 +227,7 @@ def _untested(
 ) -> Cell:
     """Return a cell that no test reached, with why, and with the nearest that one did."""
     parts = [cell.words] if cell.words else []
-    if cell.status is not CellStatus.UNTESTED:
+    if cell.status is not CellStatus.UNTESTED or target.probed:
         parts.append(cell.listing)
     ran = [(case.id, tested) for case, tested in same if case.id in target.results]
     why = tests.not_made.get(cell.signature, "")

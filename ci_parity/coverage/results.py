@@ -4,16 +4,18 @@ A system is a runtime's bytes, its worker, a provider with its options and the h
 digest; a line is one result with a checksum of its own. A line that is damaged, of another format,
 or about a test that has changed since is as good as none: that test runs again. Files are appended
 to and hold no paths, so that they can be carried to other machines and joined by concatenation.
+What may be the doing of the machine, not of the system, is not kept.
 """
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from filelock import FileLock
 
+from ci_parity import __version__
 from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import CiParityError
@@ -21,10 +23,29 @@ from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 3
-# What a loaded machine may have brought about, and what did not reach the runtime.
-_PASSING = frozenset({NodeOutcome.TIMED_OUT, NodeOutcome.SKIPPED})
+FORMAT = 4
 _SUM_CHARS = 16
+# Words of an end that another machine, or the same one on another day, may not bring about.
+_SHORTAGES = (
+    "of memory", "bad_alloc", "memoryerror", "allocate memory", "cuda_error_out", "sigkill",
+    "was lost", "no space left",
+)  # fmt: skip
+
+
+def may_pass(result: NodeResult) -> bool:
+    """Whether a result may be the machine's doing: a time-out, a lack of memory or of disk."""
+    if result.outcome is NodeOutcome.PASS:
+        return False
+    words = result.evidence.casefold()
+    return result.outcome is NodeOutcome.TIMED_OUT or any(word in words for word in _SHORTAGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptResult:
+    """A result, and the digest of the test that it is of, as that was then."""
+
+    digest: str
+    result: NodeResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +61,10 @@ class System:
 
     @property
     def digest(self) -> str:
-        """One digest of all but the label."""
+        """One digest of all but the label, and of the version that judges."""
         parts: list[Json] = [
-            FORMAT, self.environment, self.worker, self.provider, self.options, dict(self.host),
+            FORMAT, __version__, self.environment, self.worker, self.provider, self.options,
+            dict(self.host),
         ]  # fmt: skip
         return sha256_bytes(canonical_bytes(parts))
 
@@ -61,52 +83,66 @@ class KeptResults:
 
     def known(self, cases: Iterable[NodeCase]) -> dict[str, NodeResult]:
         """Return what is known of these cases as they are now, by their ids."""
-        wanted = {case.id: case.digest for case in cases}
-        found: dict[str, NodeResult] = {}
         try:
-            lines = self._file.read_bytes().splitlines()
+            data = self._file.read_bytes()
         except OSError:
-            return found
-        for line in lines:
-            entry = _entry(line)
-            if entry is not None and wanted.get(entry[0].case) == entry[1]:
-                found[entry[0].case] = entry[0]
-        return found
+            return {}
+        return of_cases(decoded(data), cases)
 
-    def add(self, results: Sequence[tuple[NodeCase, NodeResult]]) -> None:
-        """Keep results that the runtime itself brought about."""
-        lines = [
-            _line(case, result) for case, result in results if result.outcome not in _PASSING
-        ]  # fmt: skip
+    def add(self, results: Sequence[KeptResult]) -> None:
+        """Keep results that the system itself brought about."""
+        lines = encoded(results)
         if not lines:
             return
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             # A line that a crash cut short must not swallow the next one.
             with FileLock(f"{self._file}.lock"), self._file.open("ab") as stream:
-                stream.write(b"\n" + b"\n".join(lines) + b"\n")
+                stream.write(b"\n" + lines)
         except OSError as error:
             logger.warning("results of node tests are not kept: %s", error.strerror or error)
 
 
-def _line(case: NodeCase, result: NodeResult) -> bytes:
+def of_cases(kept: Iterable[KeptResult], cases: Iterable[NodeCase]) -> dict[str, NodeResult]:
+    """Return the results of these cases as they are now, by their ids; the last word counts."""
+    wanted = {case.id: case.digest for case in cases}
+    return {
+        one.result.case: one.result for one in kept if wanted.get(one.result.case) == one.digest
+    }
+
+
+def encoded(kept: Iterable[KeptResult]) -> bytes:
+    """Return results as lines, without those that may pass."""
+    return b"".join(_line(one) + b"\n" for one in kept if not may_pass(one.result))
+
+
+def decoded(data: bytes) -> Iterator[KeptResult]:
+    """Yield the results of lines that are whole; of what may pass there is none to believe."""
+    for line in data.splitlines():
+        entry = _entry(line)
+        if entry is not None and not may_pass(entry.result):
+            yield entry
+
+
+def _line(kept: KeptResult) -> bytes:
     content: dict[str, Json] = {
-        "case": case.id, "digest": case.digest, "outcome": result.outcome.value,
-        "evidence": result.evidence,
+        "case": kept.result.case, "digest": kept.digest, "outcome": kept.result.outcome.value,
+        "evidence": kept.result.evidence,
     }  # fmt: skip
     return canonical_bytes({**content, "sum": _sum(content)})
 
 
-def _entry(line: bytes) -> tuple[NodeResult, str] | None:
-    """Return the result of a line and the digest of its test, None for a line that is not whole."""
+def _entry(line: bytes) -> KeptResult | None:
+    """Return the result of a line, None for a line that is not whole."""
     with contextlib.suppress(CiParityError, ValueError, KeyError, TypeError):
         content = parse_strict(line, where="a kept result")
         if isinstance(content, dict) and content.pop("sum", None) == _sum(content):
-            outcome = NodeOutcome(content["outcome"])
-            result = NodeResult(
-                case=content["case"], outcome=outcome, evidence=content["evidence"]
-            )  # fmt: skip
-            return result, content["digest"]
+            texts = [content[name] for name in ("case", "digest", "outcome", "evidence")]
+            if not all(isinstance(text, str) for text in texts):
+                return None
+            case, digest, outcome, evidence = map(str, texts)
+            result = NodeResult(case=case, outcome=NodeOutcome(outcome), evidence=evidence)
+            return KeptResult(digest=digest, result=result)
     return None
 
 

@@ -48,6 +48,7 @@ class Sighting:
         open_dims: for each input, the sizes that the model does not fix.
         values: its inputs' values, by position, where they are fixed and small or were observed.
         fixed: the positions of inputs that the model fixes.
+        captured: what its subgraphs take from the graphs around it, by name.
     """
 
     signature: Signature
@@ -59,6 +60,16 @@ class Sighting:
     open_dims: tuple[tuple[bool, ...], ...]
     values: "Mapping[int, Array]"
     fixed: frozenset[int]
+    captured: "Mapping[str, Captured]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Captured:
+    """A tensor that a subgraph takes from around it; its value where that is fixed and small."""
+
+    known: Known
+    fixed: bool
+    value: "Array | None" = None
 
 
 def signatures_of(
@@ -198,6 +209,7 @@ class _Reader:
             open_dims=tuple(tuple(size is None for size in k.dims or ()) for k in known),
             values=values,
             fixed=fixed,
+            captured=_captured(node, scope),
         )
 
     def _signature(
@@ -303,6 +315,27 @@ def _graphs(node: "NodeProto") -> "Iterator[tuple[str, GraphProto]]":
             yield attribute.name, attribute.g
         for at, inner in enumerate(attribute.graphs):
             yield f"{attribute.name}[{at}]", inner
+
+
+def _captured(node: "NodeProto", scope: Scope) -> "dict[str, Captured]":
+    names = dict.fromkeys(name for _, graph in _graphs(node) for name in _free(graph))
+    return {
+        name: Captured(
+            known=scope.types.get(name, UNKNOWN), fixed=name in scope.fixed, value=scope.value(name)
+        )
+        for name in names
+    }  # fmt: skip
+
+
+def _free(graph: "GraphProto") -> Iterator[str]:
+    """Yield the names that a graph uses and does not define."""
+    own = {port.name for port in graph.input} | {tensor.name for tensor in graph.initializer}
+    own |= {sparse.values.name for sparse in graph.sparse_initializer} | {""}
+    for node in graph.node:
+        inner = (name for _, one in _graphs(node) for name in _free(one))
+        yield from (name for name in (*node.input, *inner) if name not in own)
+        own.update(node.output)
+    yield from (port.name for port in graph.output if port.name not in own)
 
 
 def _subgraph(node: "NodeProto") -> str:

@@ -54,7 +54,8 @@ class RestClient:
 
     Args:
         api_url: the API's root, such as GITHUB_API_URL gives it.
-        token: an installation token, a personal access token or a workflow's own.
+        token: an installation token, a personal access token or a workflow's own; empty for an
+            `anonymous` client, which reads what is public.
         clock: what time it is and how to wait.
         limits: time, size and patience; see `Limits`.
 
@@ -63,9 +64,11 @@ class RestClient:
     """
 
     def __init__(
-        self, api_url: str, token: str, *, clock: Clock | None = None, limits: Limits = _LIMITS
-    ) -> None:
-        if not token or not token.isascii() or not token.isprintable() or " " in token:
+        self, api_url: str, token: str, *, clock: Clock | None = None, limits: Limits = _LIMITS,
+        anonymous: bool = False,
+    ) -> None:  # fmt: skip
+        usable = token.isascii() and token.isprintable() and " " not in token
+        if not usable or not (token or anonymous):
             raise PublishError(
                 "there is no usable token for the GitHub API",
                 where=api_url,
@@ -78,6 +81,11 @@ class RestClient:
         self._failures = 0
         self._waited_s = 0.0
         self._talked_s = 0.0
+
+    @property
+    def token(self) -> str:
+        """The token; it belongs to the host of `root`, and to where that host uploads."""
+        return self._token
 
     @property
     def root(self) -> str:
@@ -154,11 +162,12 @@ class RestClient:
         for attempt in range(1, self._limits.attempts + 1):
             outcome = self._exchange(request)
             if isinstance(outcome, Reply) and 200 <= outcome.status < 300:
+                self._failures = 0
                 return outcome
             error = refusal(request, outcome)
             if not is_transient(outcome) or attempt == self._limits.attempts:
                 raise error
-            self._wait(outcome, error)
+            self.pause(outcome, error)
             if request.method not in _READS:
                 error.again = True
                 raise error
@@ -188,8 +197,8 @@ class RestClient:
         finally:
             self._talked_s += time.perf_counter() - start
 
-    def _wait(self, outcome: Reply | NoReply, error: ApiError) -> None:
-        """Wait before another attempt.
+    def pause(self, outcome: Reply | NoReply, error: ApiError) -> None:
+        """Wait before another attempt at what ended in `error`.
 
         Raises:
             ApiError: `error`, when GitHub asks for more patience than there is.

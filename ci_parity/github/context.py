@@ -123,6 +123,11 @@ def from_environment(environ: Mapping[str, str]) -> GitHubContext | None:
     )
 
 
+def is_repository(text: str) -> bool:
+    """Whether a text has the form OWNER/NAME."""
+    return _REPOSITORY.fullmatch(text) is not None
+
+
 def is_gitea_api(api_url: str) -> bool:
     """Whether an API's root is that of Gitea or Forgejo."""
     return api_url.rstrip("/").endswith("/api/v1")
@@ -268,7 +273,7 @@ def _is_fork(event: _Event) -> bool:
 
 def _repository(environ: Mapping[str, str]) -> str:
     value = environ.get("GITHUB_REPOSITORY", "")
-    if not _REPOSITORY.fullmatch(value):
+    if not is_repository(value):
         raise EvidenceError(f"{value!r} is not OWNER/NAME", where="GITHUB_REPOSITORY")
     return value
 

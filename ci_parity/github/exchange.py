@@ -5,7 +5,7 @@ reads no `.netrc` and raises nothing for trouble on the wire: that is a `NoReply
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -16,6 +16,11 @@ from ci_parity import __version__
 if TYPE_CHECKING:
     import requests
 
+HEADERS = {
+    "Accept": "application/vnd.github+json",
+    "User-Agent": f"ci-parity/{__version__}",
+    "X-GitHub-Api-Version": "2022-11-28",
+}
 _CHUNK_BYTES = 65_536
 
 
@@ -98,10 +103,6 @@ def exchange(request: Request, token: str, limits: Limits, *, deadline_s: float)
 def _perform(request: Request, token: str, limits: Limits, end: float) -> Reply | NoReply:
     import requests
 
-    def authorise(prepared: requests.PreparedRequest) -> requests.PreparedRequest:
-        prepared.headers["Authorization"] = f"Bearer {token}"
-        return prepared
-
     try:
         with (
             requests.Session() as session,
@@ -110,37 +111,54 @@ def _perform(request: Request, token: str, limits: Limits, end: float) -> Reply 
                 request.url,
                 data=request.body,
                 headers=_headers(request),
-                auth=authorise,
+                auth=authorised_by(token),
                 timeout=(limits.connect_s, limits.read_s),
                 allow_redirects=False,
                 stream=True,
             ) as response,
         ):
-            return _read(response, limits, end)
-    except requests.exceptions.SSLError as error:
+            return read_reply(response, limits, end)
+    except (requests.RequestException, OSError) as error:
+        return no_reply(error)
+
+
+def authorised_by(
+    token: str,
+) -> "Callable[[requests.PreparedRequest], requests.PreparedRequest]":
+    """Return what gives a request the token, if there is one; no `.netrc` is read either way."""
+
+    def authorise(prepared: "requests.PreparedRequest") -> "requests.PreparedRequest":
+        if token:
+            prepared.headers["Authorization"] = f"Bearer {token}"
+        return prepared
+
+    return authorise
+
+
+def no_reply(error: Exception) -> NoReply:
+    """Say what an error on the wire means."""
+    import requests
+
+    if isinstance(error, requests.exceptions.SSLError):
         return NoReply(
             reason=f"the server's certificate is not trusted ({_root_cause(error)})",
             passing=False,
             remedy="name your certificate authority's file in REQUESTS_CA_BUNDLE",
         )
-    except requests.exceptions.Timeout as error:
+    if isinstance(error, requests.exceptions.Timeout):
         return NoReply(reason=f"timed out ({_root_cause(error)})")
-    except (requests.RequestException, OSError) as error:
-        return NoReply(reason=f"the connection failed ({_root_cause(error)})")
+    return NoReply(reason=f"the connection failed ({_root_cause(error)})")
 
 
 def _headers(request: Request) -> dict[str, str]:
-    headers = {
-        "Accept": "application/vnd.github+json",
-        "User-Agent": f"ci-parity/{__version__}",
-        "X-GitHub-Api-Version": "2022-11-28",
-    }
+    headers = dict(HEADERS)
     if request.body is not None:
         headers["Content-Type"] = "application/json; charset=utf-8"
     return headers
 
 
-def _read(response: "requests.Response", limits: Limits, end: float) -> Reply | NoReply:
+def read_reply(response: "requests.Response", limits: Limits, end: float) -> Reply | NoReply:
+    """Return an answer with its whole body, if that keeps to the limits."""
     body = bytearray()
     for chunk in response.iter_content(_CHUNK_BYTES):
         body += chunk

@@ -25,23 +25,35 @@ _FORKS = (
     "comment from the workflow_run template instead"
 )
 
+_LATER = {
+    False: "run the job again later; one reporting job per pull request stays below the limit",
+    True: "run again later: what arrived is not sent twice",
+}
+_RELEASE_REMEDIES = {
+    403: "check what the token may do there: `contents: read` to read a release, `contents: write` "
+    "to write to it",
+    404: "check that the repository has a published release of that tag, and that the token may "
+    "see it (`contents: read`)",
+}
+
 
 class ApiError(PublishError):
     """GitHub refused a request, or did not answer it.
 
     `status` is 0 without a reply. `too_long` marks a body that a shorter one may replace. `again`
     marks a write that may or may not have been carried out, after the due wait: look, then write
-    anew.
+    anew. `codes` are what GitHub calls the faults of a request, such as `already_exists`.
     """
 
     def __init__(
         self, what: str, *, where: str = "", remedy: str = "", status: int = 0,
-        too_long: bool = False,
+        too_long: bool = False, codes: frozenset[str] = frozenset(),
     ) -> None:  # fmt: skip
         super().__init__(what, where=where, remedy=remedy)
         self.status = status
         self.too_long = too_long
         self.again = False
+        self.codes = codes
 
 
 def is_rate_limited(reply: Reply) -> bool:
@@ -95,22 +107,37 @@ def refusal(request: Request, outcome: Reply | NoReply) -> ApiError:
         remedy=_remedy(outcome, message, request.url),
         status=outcome.status,
         too_long=too_long,
+        codes=_codes(outcome),
     )
 
 
 def _remedy(reply: Reply, message: str, url: str) -> str:
     if is_rate_limited(reply):
-        return "run the job again later; one reporting job per pull request stays below the limit"
+        return _LATER[_of_releases(url)]
     if reply.status == 403 and _NOT_ACCESSIBLE in message.lower():
         accepted = reply.headers.get("x-accepted-github-permissions", "")
-        return _permission_remedy(accepted, "statuses" if "/statuses/" in url else "pull_requests")
+        return _permission_remedy(accepted, _usual_permission(url))
+    if _of_releases(url) and reply.status in _RELEASE_REMEDIES:
+        return _RELEASE_REMEDIES[reply.status]
     return {
         401: "pass a valid token: `github_token: ${{ github.token }}`",
         403: "check what the token may do there, and that the conversation is not locked",
         423: "the repository is archived or the conversation locked: nothing can be written there",
         404: "check that the repository and the pull request exist and that the token may see them "
-        "(`pull-requests: write`)",
+        f"(`{_usual_permission(url).replace('_', '-')}: write`)",
     }.get(reply.status, "")
+
+
+def _of_releases(url: str) -> bool:
+    return "/releases/" in url
+
+
+def _usual_permission(url: str) -> str:
+    if _of_releases(url):
+        return "contents"
+    if "/attestations" in url:
+        return "attestations"
+    return "statuses" if "/statuses/" in url else "pull_requests"
 
 
 def _permission_remedy(accepted: str, usual: str) -> str:
@@ -128,7 +155,8 @@ def _permission_remedy(accepted: str, usual: str) -> str:
     lines = [f"  {name.replace('_', '-')}: {level}" for name, level in chosen.items()]
     if "contents" not in chosen:
         lines.insert(0, "  contents: read")
-    return "\n".join(["give the job the permission it lacks:", "permissions:", *lines, _FORKS])
+    hint = [] if usual == "contents" else [_FORKS]
+    return "\n".join(["give the job the permission it lacks:", "permissions:", *lines, *hint])
 
 
 def _message(reply: Reply) -> str:
@@ -139,6 +167,17 @@ def _message(reply: Reply) -> str:
         body = reply.body.decode("utf-8", "replace")
     words = " ".join(_texts(body)).split()
     return " ".join(words)[:_MESSAGE_LENGTH] or "(no message)"
+
+
+def _codes(reply: Reply) -> frozenset[str]:
+    try:
+        body = parse_strict(reply.body, where="reply")
+    except EvidenceError:
+        return frozenset()
+    errors = body.get("errors") if isinstance(body, Mapping) else None
+    details = errors if isinstance(errors, list) else []
+    found = (item.get("code") for item in details if isinstance(item, Mapping))
+    return frozenset(code for code in found if isinstance(code, str))
 
 
 def _texts(body: Json) -> list[str]:

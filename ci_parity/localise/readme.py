@@ -106,7 +106,10 @@ def _packages(system: "System") -> tuple[str, str]:
     found = _VERSION.match(system.python)
     python = "python" + (".".join(found[0].split(".")[:2]) if found else "3")
     numpy = f"numpy=={system.numpy}" if _VERSION.fullmatch(system.numpy) else "numpy"
-    return python, shlex.join([str(Requirement(system.runtime)), numpy])
+    runtime = Requirement(system.runtime)
+    # It is met by the interpreter.
+    runtime.marker = None
+    return python, shlex.join([str(runtime), numpy])
 
 
 def _difference(baseline: "Observed", candidate: "Observed") -> Iterator[str]:

@@ -20,6 +20,7 @@ from ci_parity.preprocess.matching import match_inputs
 from ci_parity.preprocess.model import Pipeline
 from ci_parity.preprocess.mutations.listing import mutations
 from ci_parity.preprocess.mutations.mutation import Mutation
+from ci_parity.preprocess.planned import Begin, unheard
 from ci_parity.preprocess.steps import Array
 from ci_parity.records.preprocess import Cause, Diagnosis, InputMatch, Match
 
@@ -35,11 +36,15 @@ class _Question:
     raw: bytes
     stored: Mapping[str, Array]
     shared: Shared
+    begin: Begin
 
     def answered_by(self, mutation: Mutation) -> Mapping[str, Array]:
         """Return what a changed pipeline makes of the file."""
         changed = replace(self.pipeline, kind=mutation.kind)
-        return apply(changed, self.raw, shared=self.shared)
+        return apply(
+            changed, self.raw, shared=self.shared,
+            begin=lambda step: self.begin(f"{step}, with {mutation.words}"),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +65,19 @@ class _Search:
     untried: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """Rebuilt against stored inputs, before anybody asked why they differ.
+
+    `diagnosis` names no cause. `is_open` says whether one can be searched for.
+    """
+
+    diagnosis: Diagnosis
+    is_open: bool
+    question: _Question
+    level: Match
+
+
 def diagnose(
     pipeline: Pipeline, raw: bytes, stored: Mapping[str, Array], *, seconds: float = SECONDS
 ) -> Diagnosis:
@@ -76,18 +94,48 @@ def diagnose(
         EvidenceError: the raw input is refused.
         InfrastructureError: a library of the extra `preprocess` is not installed.
     """
-    shared: Shared = {}
-    rebuilt = apply(pipeline, raw, shared=shared)
+    comparison = compared(pipeline, raw, stored)
+    return explained(comparison, seconds) if comparison.is_open else comparison.diagnosis
+
+
+def compared(
+    pipeline: Pipeline, raw: bytes, stored: Mapping[str, Array], *, begin: Begin = unheard
+) -> Comparison:
+    """Rebuild the inputs of one case and compare them with the stored ones (step 1).
+
+    Args:
+        pipeline: as for `diagnose`, as are `raw` and `stored`.
+        raw: the raw input's bytes.
+        stored: the stored tensors.
+        begin: is told each step as it begins.
+
+    Raises:
+        ConfigError: as `diagnose`.
+        EvidenceError: as `diagnose`.
+        InfrastructureError: as `diagnose`.
+    """
+    question = _Question(pipeline, raw, stored, {}, begin)
+    rebuilt = apply(pipeline, raw, shared=question.shared, begin=begin)
+    begin("comparison")
     allowed = allowance(pipeline.kind, raw)
     inputs = match_inputs(rebuilt, stored, allowed)
     common = {name: stored[name] for name in rebuilt if name in stored}
     made = {name: rebuilt[name] for name in common}
     near = worst_of(match_inputs(made, common, allowed.rounding))
-    if not common or near is not Match.DIFFERENT:
-        return _told(worst_of(inputs), inputs, _Search(causes=()))
-    level = worst_of(match_inputs(made, common, allowed))
-    search = _searched(_Question(pipeline, raw, stored, shared), seconds, level)
-    return _told(worst_of(inputs), inputs, search)
+    is_open = bool(common) and near is Match.DIFFERENT
+    return Comparison(
+        diagnosis=_told(worst_of(inputs), inputs, _Search(causes=())),
+        is_open=is_open,
+        question=question,
+        level=worst_of(match_inputs(made, common, allowed)) if is_open else near,
+    )
+
+
+def explained(comparison: Comparison, seconds: float) -> Diagnosis:
+    """Search for the single change that explains an open difference (steps 2 and 3)."""
+    found = comparison.diagnosis
+    search = _searched(comparison.question, seconds, comparison.level)
+    return _told(found.match, found.inputs, search)
 
 
 def diagnose_rebuilt(rebuilt: Mapping[str, Array], stored: Mapping[str, Array]) -> Diagnosis:

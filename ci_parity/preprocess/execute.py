@@ -24,15 +24,16 @@ from ci_parity.preprocess.model import (
     named_files,
 )
 from ci_parity.preprocess.places import MAX_NAMED_BYTES, read_raw, read_regular
+from ci_parity.preprocess.planned import Begin, announced, unheard
 from ci_parity.preprocess.steps import Array, Step
 
 __all__ = ["apply", "digest", "facts", "read_raw", "walk"]
 
 
 def apply(
-    pipeline: Pipeline, raw: bytes, *, shared: "image.Shared | None" = None
+    pipeline: Pipeline, raw: bytes, *, shared: "image.Shared | None" = None, begin: Begin = unheard
 ) -> dict[str, Array]:
-    """Return the model's inputs by name; `shared` is that of `walk`.
+    """Return the model's inputs by name; `shared` and `begin` are those of `walk`.
 
     Raises:
         ConfigError: the pipeline is a function of the repository, or its files cannot be used.
@@ -41,21 +42,29 @@ def apply(
     """
     return {
         step.input: step.array
-        for step in walk(pipeline, raw, shared=shared)
+        for step in walk(pipeline, raw, shared=shared, begin=begin)
         if step.input and step.array is not None
     }
 
 
-def walk(pipeline: Pipeline, raw: bytes, *, shared: "image.Shared | None" = None) -> Iterator[Step]:
+def walk(
+    pipeline: Pipeline, raw: bytes, *, shared: "image.Shared | None" = None, begin: Begin = unheard
+) -> Iterator[Step]:
     """Yield every step from the raw input to the tensors; those that name an input are tensors.
 
-    Several pipelines of one picture decode it once where they are given one `shared` mapping.
+    Several pipelines of one picture decode it once where they are given one `shared` mapping;
+    `begin` is told each step as it begins.
 
     Raises:
         ConfigError: as `apply`.
         EvidenceError: as `apply`.
         InfrastructureError: as `apply`.
     """
+    yield from announced(_steps(pipeline, raw, shared), pipeline.kind, begin)
+    yield from map(_constant, pipeline.constants)
+
+
+def _steps(pipeline: Pipeline, raw: bytes, shared: "image.Shared | None") -> Iterator[Step]:
     kind = pipeline.kind
     match kind:
         case ImagePipeline():
@@ -74,7 +83,6 @@ def walk(pipeline: Pipeline, raw: bytes, *, shared: "image.Shared | None" = None
                 where=pipeline.origin,
                 remedy="let the worker of the source system run it",
             )
-    yield from map(_constant, pipeline.constants)
 
 
 def facts(pipeline: Pipeline) -> Mapping[str, str]:

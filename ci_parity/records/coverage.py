@@ -36,6 +36,16 @@ class NodeOutcome(enum.Enum):
     SKIPPED = "skipped"
 
 
+class Probe(enum.Enum):
+    """What a runtime is asked to do with a node alone, to see whether it has it.
+
+    What it gives is not looked at.
+    """
+
+    LOAD = "load"
+    RUN = "run"
+
+
 class CellStatus(enum.Enum):
     """What is known of one signature on one target, gravest first."""
 
@@ -106,7 +116,8 @@ class NodeCase:
     model's ports; their files lie in `folder`. `rtol` and `atol` are those of the test itself.
     `digest` covers all of that, `model_sha256` the model alone. `oracle` says what gave the
     outputs. `disputed` says, where two oracles do not agree, what each gave; `undefined` why
-    nothing can say what the outputs must be.
+    nothing can say what the outputs must be. With a `probe` it is no test: of `outputs` there are
+    the names alone.
     """
 
     id: str
@@ -122,6 +133,7 @@ class NodeCase:
     signatures: tuple[Signature, ...] = ()
     disputed: str = ""
     undefined: str = ""
+    probe: Probe | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +143,30 @@ class NodeResult:
     case: str
     outcome: NodeOutcome
     evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSystem:
+    """Where a store keeps what node tests showed on one system.
+
+    `system` is the digest of everything that a result depends on beside the test; `label` is for
+    readers alone. `sha256` and `size_bytes` are of the object with the results; `used` is the day
+    on which a recorded run last asked for them.
+    """
+
+    system: str
+    label: str
+    sha256: str
+    size_bytes: int
+    used: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedIndex:
+    """All systems whose results runs share, as one object that a line of the release log names."""
+
+    version: int
+    systems: tuple[SharedSystem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,10 +213,22 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Probed:
+    """What came of a signature's node alone; `broken` where it crashed the runtime or hung it."""
+
+    signature: Signature
+    listed: Listed
+    broken: NodeResult | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AskedTarget:
     """A runtime and provider that was asked: what it lists and what each test showed, by its id.
 
     `baseline` names the last validated runtime that the target is compared with, empty for none.
+    `system` is the digest of all that the results depend on; `measured` are the tests that were run
+    now, and not known from before. `probed` says of signatures that the listing tells nothing of
+    what came of their node alone.
     """
 
     name: str
@@ -189,6 +237,48 @@ class AskedTarget:
     listing: Listing
     results: Mapping[str, NodeResult]
     baseline: str = ""
+    system: str = ""
+    measured: tuple[str, ...] = ()
+    probed: tuple[Probed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedModel:
+    """What a model asks for, and the tests of that.
+
+    `variant` is its name in the config, empty without one; `targets` are those that it runs on.
+    `not_made` are reasons why some signatures have no test.
+    """
+
+    name: str
+    variant: str
+    sha256: str
+    targets: tuple[str, ...]
+    used: tuple[UsedSignature, ...]
+    cases: tuple[NodeCase, ...]
+    not_made: tuple[tuple[Signature, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unmeasured:
+    """A target on which nothing ran: why, and what can be done about it."""
+
+    target: str
+    words: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverageObservation:
+    """All that a matrix is made of: models, and targets that were asked.
+
+    `before` are the targets as they were validated last.
+    """
+
+    models: tuple[ObservedModel, ...] = ()
+    targets: tuple[AskedTarget, ...] = ()
+    before: tuple[AskedTarget, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

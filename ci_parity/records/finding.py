@@ -95,7 +95,8 @@ class SideBySide:
 
     `name` is `p95`, `p99`, `throughput`, `load`, `first`, `peak_memory`, `memory_growth` or
     `device_memory`, `unit` what both numbers are in. A side that was not measured is `None`, and
-    `note` says why.
+    `note` says why. `ratio_low` and `ratio_high` bound candidate / baseline with a confidence of
+    95 %, where that is known.
     """
 
     name: str
@@ -104,6 +105,8 @@ class SideBySide:
     candidate: float | None
     samples: int
     note: str = ""
+    ratio_low: float | None = None
+    ratio_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -96,6 +96,24 @@ class Calibration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LoggedTiming:
+    """What a line of the release log keeps of one timed case of a variant on a target.
+
+    `p50_ns` is the candidate's. `log_ratio_ppm` is ln(candidate / baseline) in millionths, where
+    the baseline was what the log proved last, else `None`; `error_ppm` is its standard error over
+    `sessions` sessions.
+    """
+
+    target: str
+    variant: str
+    case: str
+    p50_ns: int
+    sessions: int
+    log_ratio_ppm: int | None = None
+    error_ppm: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LatencyRun:
     """Everything that was timed of one pair: cases that shared processes, and those processes.
 

@@ -25,6 +25,7 @@ class LegReport:
     `identities` are those of the leg's pairs as measured on its machine, `changes` those that it
     saw there. `trials` names the folders with kept observations. `explained` are the findings that
     attribution and localising added, all advisory; reproductions are folders beside this report.
+    `coverage` is the digest of what tests of single operators showed, empty where none were asked.
     """
 
     version: int
@@ -42,3 +43,4 @@ class LegReport:
     explained: tuple[Finding, ...] = ()
     attributions: tuple[Attribution, ...] = ()
     divergences: tuple[Divergence, ...] = ()
+    coverage: str = ""

@@ -3,6 +3,8 @@
 import enum
 from dataclasses import dataclass
 
+from ci_parity.records.executed import ExecutedGraph
+
 
 class Method(enum.Enum):
     """How it is known where nodes ran.
@@ -38,13 +40,14 @@ class Placement:
     """Where one system's nodes ran; copies between providers are in `memcpy` alone.
 
     `why_not` says why nodes, or where those are known copies, were not counted; then `memcpy` is
-    None.
+    None. `executed` is None where nobody was asked what the runtime made of the graph.
     """
 
     method: Method
     operators: tuple[OperatorPlacement, ...] = ()
     memcpy: int | None = None
     why_not: str = ""
+    executed: ExecutedGraph | None = None
 
     @property
     def count(self) -> int:

@@ -4,6 +4,7 @@ import enum
 from dataclasses import dataclass
 
 from ci_parity.records.identity import Identity
+from ci_parity.records.latency import LoggedTiming
 
 
 class EntryKind(enum.Enum):
@@ -32,7 +33,9 @@ class LogEntry:
     """What a line records, before it gets its place in the chain.
 
     `idempotency` makes a rerun find its own line instead of writing a second one; `commit` is the
-    full commit the run judged, empty outside git.
+    full commit the run judged, empty outside git. `coverage` is the digest of the index of what
+    node tests showed, in the store, empty where this run shares nothing; `timings` are what was
+    timed.
     """
 
     kind: EntryKind
@@ -48,6 +51,8 @@ class LogEntry:
     cases_expected: int
     tool_version: str
     run_url: str = ""
+    coverage: str = ""
+    timings: tuple[LoggedTiming, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

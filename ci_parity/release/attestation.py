@@ -6,10 +6,13 @@ management service. The library is an extra (`ci-parity[attest]`) and imported o
 proof, an envelope says nothing of where the line stands.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ci_parity.base.canonical import canonical_bytes, parse_strict
-from ci_parity.base.errors import ConfigError, PublishError
+from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
+from ci_parity.base.errors import ConfigError, EvidenceError, PublishError
+from ci_parity.records.release import EntryKind, LogEntry
+from ci_parity.release.line import FIRST_PREV, RESULTS, decode_line
 
 if TYPE_CHECKING:
     from securesystemslib.signer import Signer, SSlibKey
@@ -24,6 +27,33 @@ def statement_of(line: bytes) -> bytes:
     value = parse_strict(line, where="the release log")
     assert isinstance(value, dict)
     return canonical_bytes(value["statement"])
+
+
+def read_statement(statement: Json) -> tuple[LogEntry, str]:
+    """Read a Statement without its line, as strictly as a line; return its result too.
+
+    What only a line says (kind, channel, place) is made up so that a line could hold it, and means
+    nothing.
+
+    Raises:
+        EvidenceError: no line could hold it.
+    """
+    predicate = statement.get("predicate") if isinstance(statement, Mapping) else None
+    result = predicate.get("result") if isinstance(predicate, Mapping) else None
+    refusal = EvidenceError("it has no result")
+    for kind in (kind for kind, said in RESULTS.items() if said == result):
+        line: Json = {
+            "v": 1, "log": "-", "seq": 0, "prev": FIRST_PREV, "idem": "-", "kind": kind.value,
+            "channel": "-", "statement": statement,
+        }  # fmt: skip
+        try:
+            read = decode_line(canonical_bytes(line), log=None, seq=0, prev=FIRST_PREV)
+        except EvidenceError as error:
+            # A rollback may give its reason where a validation must have none.
+            refusal = refusal if kind is EntryKind.ROLLED_BACK else error
+        else:
+            return read.entry, str(result)
+    raise refusal
 
 
 def attest(statement: bytes, signer: "Signer") -> bytes:

@@ -116,7 +116,7 @@ def audit_proof(
     """
     proof = read_proof(data, where=where)
     line, checkpoint, note = check_proof(proof, where=where)
-    place = f"line {line.seq + 1} of {checkpoint.size} of {checkpoint.origin}"
+    place = f"record {line.seq}, of {checkpoint.size} in {checkpoint.origin}"
     claims = [_pass(f"{place} leads to the checkpoint's root")]
     if origin is not None and origin != checkpoint.origin:
         claims.append(_fail(f"it is of the log {checkpoint.origin!a}, not of {origin!a}"))

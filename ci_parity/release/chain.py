@@ -48,7 +48,7 @@ def verify(data: bytes, *, origin: str | None, where: str = "release log") -> tu
     while (end := data.find(b"\n", start)) >= 0:
         line = data[start:end]
         start = end + 1
-        place = f"{where}: line {len(read) + 1}"
+        place = f"{where}: record {len(read)}"
         record = decode_line(line, log=log, seq=len(read), prev=prev, where=place)
         if record.entry.idempotency in keys:
             raise EvidenceError(
@@ -63,7 +63,7 @@ def verify(data: bytes, *, origin: str | None, where: str = "release log") -> tu
     if start < len(data):
         raise EvidenceError(
             f"a torn last line: {len(data) - start} bytes without a newline",
-            where=f"{where}: line {len(read) + 1}",
+            where=f"{where}: record {len(read)}",
             remedy="a writer was cut off: the next append to a file log sets the piece aside"
             if read
             else RESTORE,
@@ -88,10 +88,10 @@ def place(
     """Find the place of `entry` in a log, after verifying all of it.
 
     `data` is the log's bytes, `None` when it does not exist; `new` is the origin of a log begun
-    here without an `origin`. A rerun of one act may end at another time under another address, a
-    rollback with another reason, and is still that act; anything else that differs under one
-    idempotency key is refused. `guard` sees the lines that a new entry would follow, and raises
-    where it may not stand there.
+    here without an `origin`. A rerun of one act may end at another time under another address and
+    share other results, a rollback may have another reason, and each is still that act; anything
+    else that differs under one idempotency key is refused. `guard` sees the lines that a new entry
+    would follow, and raises where it may not stand there.
 
     Raises:
         EvidenceError: when the log does not verify, the entry has no place in a log, or its
@@ -107,7 +107,7 @@ def place(
         if _act(line.entry) != _act(entry):
             raise EvidenceError(
                 f"the idempotency key {entry.idempotency!a} already stands for another entry",
-                where=f"{where}: line {line.seq + 1}",
+                where=f"{where}: record {line.seq}",
                 remedy="let the key name run, bundle and kind, so that it changes with them",
             )
         return Placement(line=line, addition=b"")
@@ -119,4 +119,4 @@ def place(
 def _act(entry: LogEntry) -> LogEntry:
     reason = entry.kind is EntryKind.ROLLED_BACK
     findings = () if reason else entry.findings_failed
-    return replace(entry, finished_at="", run_url="", findings_failed=findings)
+    return replace(entry, finished_at="", run_url="", coverage="", findings_failed=findings)

@@ -109,7 +109,7 @@ def follows(new: ChannelPointer, old: ChannelPointer, *, where: str) -> bool:
         )
     if new.seq == old.seq and (new.bundle, new.kind) != (old.bundle, old.kind):
         raise EvidenceError(
-            f"line {new.seq + 1} of the log puts two bundles out: sha256:{new.bundle} and "
+            f"record {new.seq} of the log puts two bundles out: sha256:{new.bundle} and "
             f"sha256:{old.bundle}",
             where=where,
             remedy="find out with `ci-parity log verify` which of the two logs was rewritten",

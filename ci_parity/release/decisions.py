@@ -109,7 +109,7 @@ def going_out(proof: LogLine, kind: EntryKind, act: Act) -> LogEntry:
     """Return the entry that says that a proven bundle is released or gone back to."""
     return replace(
         proof.entry, kind=kind, idempotency=act.idempotency, finished_at=act.finished_at,
-        tool_version=act.tool_version, run_url=act.run_url,
+        tool_version=act.tool_version, run_url=act.run_url, coverage="", timings=(),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from ci_parity.base.git import LOCAL_TIMEOUT_S, Remote, environment, redacted, r
 from ci_parity.base.process import Completed, run
 
 _REMOTE_TIMEOUT_S = 180.0
-_AUTHOR = {"NAME": "ci-parity", "EMAIL": "ci-parity@noreply.invalid"}
+AUTHOR = {"NAME": "ci-parity", "EMAIL": "ci-parity@noreply.invalid"}
 
 
 def find_remote(repository: Path, remote: str, *, push: bool) -> Remote:
@@ -31,7 +31,7 @@ def find_remote(repository: Path, remote: str, *, push: bool) -> Remote:
             f"the release log is on a branch, but there is no git remote {remote!r}: "
             f"{redacted(found.last_words)}",
             where=str(repository),
-            remedy="run inside a clone, or keep the log in a file: `log: file:PATH`",
+            remedy="run inside a clone, or keep the log elsewhere: `log: s3://BUCKET/PREFIX`, `file:PATH`",
         )
     return found
 
@@ -96,11 +96,15 @@ class RemoteBranch:
             entries.append(("100644", "blob", blob, path))
         listing = "".join(f"{mode} {kind} {item}\t{name}\0" for mode, kind, item, name in entries)
         tree = text_of(self._git("mktree", "-z", "--missing", stdin=os.fsencode(listing)))
+        return self.commit_tree(tree, parent, message=message, date=date)
+
+    def commit_tree(self, tree: str, parent: str | None, *, message: str, date: str) -> str:
+        """Make a commit of a tree, the same for the same words and time; return its id."""
         parents = ["-p", parent] if parent else []
         people = {
             f"GIT_{role}_{field}": value
             for role in ("AUTHOR", "COMMITTER")
-            for field, value in (_AUTHOR | {"DATE": date}).items()
+            for field, value in (AUTHOR | {"DATE": date}).items()
         }
         return text_of(
             self._git("commit-tree", tree, *parents, "-F", "-", stdin=message.encode(), env=people)

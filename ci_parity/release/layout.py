@@ -38,9 +38,9 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """The text of a key that stands there only where the text is not empty."""
+    """The value of a key that stands there only where there is something to say."""
 
-    leaf: Leaf
+    shape: "Shape"
 
 
 Shape: TypeAlias = "Leaf | Many | Mapping[str, Shape | Present] | tuple[Shape, ...]"
@@ -97,6 +97,19 @@ TARGET: Shape = {
     "host": _optional_text("host"),
 }
 
+# What a case took: thousandths of a percent are finer than any clock tells.
+TIMING: Shape = {
+    "target": _text("target"),
+    "variant": _text("variant"),
+    "case": _text("case"),
+    "p50Ns": _count("p50_ns"),
+    "logRatioPpm": Present(
+        Leaf("(?P<log_ratio_ppm>0|-?[1-9][0-9]{0,8})", "a whole number of millionths")
+    ),
+    "errorPpm": Present(_count("error_ppm")),
+    "sessions": _count("sessions"),
+}
+
 LINE: Shape = {
     "v": _constant(1),
     "log": _text("log"),
@@ -113,6 +126,8 @@ LINE: Shape = {
         "predicateType": _constant(PREDICATE_TYPE),
         "predicate": {
             "result": _one_of("result", ["PASSED", "FAILED", "INCONCLUSIVE"]),
+            "coverage": Present(_digest("coverage")),
+            "latency": Present(Many("latency", TIMING)),
             "deployment": _text("deployment"),
             "targets": Many("targets", TARGET),
             "failedFindings": Leaf(
@@ -141,9 +156,10 @@ LINE: Shape = {
 
 
 @cache
-def compiled(what: Literal["line", "target"]) -> re.Pattern[str]:
-    """Return the pattern of a whole line, or of one target in it, its groups in spelling order."""
-    return re.compile(_pattern({"line": LINE, "target": TARGET}[what]), re.ASCII)
+def compiled(what: Literal["line", "target", "timing"]) -> re.Pattern[str]:
+    """Return the pattern of a whole line, or of one item in it, its groups in spelling order."""
+    shapes = {"line": LINE, "target": TARGET, "timing": TIMING}
+    return re.compile(_pattern(shapes[what]), re.ASCII)
 
 
 def _pattern(shape: Shape) -> str:
@@ -166,7 +182,7 @@ def _members(shape: "Mapping[str, Shape | Present]") -> Iterator[str]:
     for key in others:
         member = shape[key]
         if isinstance(member, Present):
-            yield f'(?:"{key}":{member.leaf.pattern},)?'
+            yield f'(?:"{key}":{_pattern(member.shape)},)?'
         else:
             yield f'"{key}":{_pattern(member)},'
     end = shape[last]
@@ -211,7 +227,7 @@ def _object_fault(value: Json, shape: "Mapping[str, Shape | Present]", path: str
     if unknown := sorted(value.keys() - shape.keys()):
         return f"{path} has the unknown key {_shown(unknown[0])}"
     faults = (
-        fault(value[key], of.leaf if isinstance(of, Present) else of, f"{path}.{key}")
+        fault(value[key], of.shape if isinstance(of, Present) else of, f"{path}.{key}")
         for key, of in shape.items()
         if key in value
     )

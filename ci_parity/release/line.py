@@ -16,6 +16,7 @@ from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.identity import Identity
+from ci_parity.records.latency import LoggedTiming
 from ci_parity.records.release import EntryKind, LogEntry, LogLine
 from ci_parity.release.layout import (
     PREDICATE_TYPE,
@@ -69,7 +70,7 @@ def encode_line(entry: LogEntry, *, log: str, seq: int, prev: str) -> bytes:
 
 
 def _document(entry: LogEntry, log: str, seq: int, prev: str) -> Json:
-    predicate: Json = {
+    predicate: dict[str, Json] = {
         "result": RESULTS[entry.kind],
         "deployment": entry.deployment,
         "targets": [_target(identity) for identity in entry.identities],
@@ -79,6 +80,10 @@ def _document(entry: LogEntry, log: str, seq: int, prev: str) -> Json:
         "invocation": {"commit": entry.commit, "runUrl": entry.run_url},
         "finishedOn": entry.finished_at,
     }
+    if entry.coverage:
+        predicate["coverage"] = entry.coverage
+    if entry.timings:
+        predicate["latency"] = [_timing(timing) for timing in entry.timings]
     statement: Json = {
         "_type": STATEMENT_TYPE,
         "subject": [{"name": SUBJECT_NAME, "digest": {"sha256": entry.bundle}}],
@@ -100,6 +105,16 @@ def _document(entry: LogEntry, log: str, seq: int, prev: str) -> Json:
 def _target(identity: Identity) -> Json:
     said = {name: getattr(identity, name) for name in Identity.__slots__}
     return {name: value for name, value in said.items() if value or name != _LEFT_OUT_EMPTY}
+
+
+def _timing(timing: LoggedTiming) -> Json:
+    said: dict[str, Json] = {
+        "target": timing.target, "variant": timing.variant, "case": timing.case,
+        "p50Ns": timing.p50_ns, "sessions": timing.sessions,
+    }  # fmt: skip
+    if timing.log_ratio_ppm is not None:
+        said |= {"logRatioPpm": timing.log_ratio_ppm, "errorPpm": timing.error_ppm}
+    return said
 
 
 def decode_line(line: bytes, *, log: str | None, seq: int, prev: str, where: str = "") -> LogLine:
@@ -124,11 +139,12 @@ def _decode(line: bytes, log: str | None, seq: int, prev: str) -> LogLine:
     except UnicodeDecodeError:
         match = None
     identities = _identities(match["targets"]) if match else None
-    if match is None or identities is None:
+    timings = _timings(match["latency"]) if match else None
+    if match is None or identities is None or timings is None:
         _refuse(line)
     (
-        channel, idempotency, kind, origin, before, number, deployment, failed, finished, expected,
-        ran, commit, url, result, _, tool, bundle,
+        channel, idempotency, kind, origin, before, number, coverage, deployment, failed, finished,
+        expected, ran, commit, url, _, result, _, tool, bundle,
     ) = match.groups()  # fmt: skip
     if "\\" in channel + idempotency + origin + deployment + url + tool:
         channel, idempotency, origin, deployment, url, tool = map(
@@ -148,6 +164,8 @@ def _decode(line: bytes, log: str | None, seq: int, prev: str) -> LogLine:
         cases_expected=int(expected),
         tool_version=tool,
         run_url=url,
+        coverage=coverage or "",
+        timings=timings,
     )
     _check_place(int(number), seq, before, prev, origin, log)
     _check_sense(entry, result)
@@ -187,6 +205,29 @@ def _identities(text: str) -> tuple[Identity, ...] | None:
         found.append(Identity(**values))
     if len({(identity.target, identity.variant) for identity in found}) < len(found):
         raise EvidenceError("the line names one variant on one target twice")
+    return tuple(found)
+
+
+def _timings(text: str | None) -> tuple[LoggedTiming, ...] | None:
+    """Read the inside of the timings' array; `None` if malformed, empty where there is none."""
+    if text is None:
+        return ()
+    found: list[LoggedTiming] = []
+    read, position = compiled("timing").match, -1
+    while position < len(text):
+        match = read(text, position + 1) if position < 0 or text[position] == "," else None
+        if match is None or (match["log_ratio_ppm"] is None) != (match["error_ppm"] is None):
+            return None
+        position = match.end()
+        ratio = match["log_ratio_ppm"]
+        found.append(
+            LoggedTiming(
+                target=_plain(match["target"]), variant=_plain(match["variant"]),
+                case=_plain(match["case"]), p50_ns=int(match["p50_ns"]),
+                sessions=int(match["sessions"]), error_ppm=int(match["error_ppm"] or 0),
+                log_ratio_ppm=None if ratio is None else int(ratio),
+            )
+        )  # fmt: skip
     return tuple(found)
 
 

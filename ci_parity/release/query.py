@@ -7,6 +7,9 @@ from ci_parity.records.release import EntryKind, LogLine
 
 _PROOF = frozenset({EntryKind.VALIDATED, EntryKind.RELEASED})
 _OUT = frozenset({EntryKind.RELEASED, EntryKind.ROLLED_BACK})
+_RECORDED = frozenset({EntryKind.VALIDATED, EntryKind.BLOCKED, EntryKind.INCONCLUSIVE})
+# Runs that record at the same time each name an index of their own.
+_INDICES = 8
 
 
 def last_validated(
@@ -49,12 +52,42 @@ def last_proof(lines: Sequence[LogLine], *, channel: str, deployment: str) -> Lo
     return None
 
 
+def named_indices(lines: Sequence[LogLine]) -> tuple[str, ...]:
+    """Return the indices of shared results that the newest lines of runs name, the newest first."""
+    found: dict[str, None] = {}
+    for line in reversed(lines):
+        if line.entry.coverage and line.entry.kind in _RECORDED:
+            found.setdefault(line.entry.coverage)
+        if len(found) == _INDICES:
+            break
+    return tuple(found)
+
+
 def current(lines: Sequence[LogLine], *, channel: str, deployment: str) -> LogLine | None:
     """Return the line that says what is out: the newest release or rollback of a deployment."""
     for line in reversed(_of(lines, channel, deployment)):
         if line.entry.kind in _OUT:
             return line
     return None
+
+
+def put_back(lines: Sequence[LogLine], *, channel: str, deployment: str) -> LogLine | None:
+    """Return the line by which an older bundle is out in place of one that is barred, if it is so.
+
+    A release says it as well as a rollback, where the branch went back first.
+    """
+    out = current(lines, channel=channel, deployment=deployment)
+    if out is None:
+        return None
+    closed = barred(lines, channel=channel, deployment=deployment)
+    bundle = out.entry.bundle
+    left = current(
+        [line for line in lines[: out.seq] if line.entry.bundle != bundle],
+        channel=channel, deployment=deployment,
+    )  # fmt: skip
+    if left is None or left.entry.bundle not in closed or bundle in closed:
+        return None
+    return out if any(line.entry.bundle == bundle for line in lines[: left.seq]) else None
 
 
 def barred(lines: Sequence[LogLine], *, channel: str, deployment: str) -> Mapping[str, str]:
@@ -69,13 +102,13 @@ def barred(lines: Sequence[LogLine], *, channel: str, deployment: str) -> Mappin
         entry = line.entry
         ours = (entry.channel, entry.deployment) == (channel, deployment)
         if entry.kind is EntryKind.REVOKED:
-            found[entry.bundle] = f"revoked by line {line.seq + 1}"
+            found[entry.bundle] = f"revoked by record {line.seq}"
         if not ours:
             continue
         if entry.kind is EntryKind.VALIDATED:
             found.pop(entry.bundle, None)
         if entry.kind is EntryKind.ROLLED_BACK and out not in ("", entry.bundle):
-            found[out] = f"rolled back by line {line.seq + 1}"
+            found[out] = f"rolled back by record {line.seq}"
         if entry.kind in _OUT:
             out = entry.bundle
     return found

@@ -78,7 +78,7 @@ class Versions:
             )
         if not follows(pointer, known, where=where) and pointer.seq < known.seq:
             raise EvidenceError(
-                f"the pointer leads to line {pointer.seq + 1} of the log, and line {known.seq + 1} "
+                f"the pointer leads to record {pointer.seq} of the log, and record {known.seq} "
                 "was accepted already: an old copy is served",
                 where=where,
                 remedy="a rollback is a later line: wait for the store's own copy, or find out who "

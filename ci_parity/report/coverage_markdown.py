@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ci_parity.base.escape import code, prose
+from ci_parity.base.words import plural
 from ci_parity.records.coverage import (
     Cell,
     CellStatus,
@@ -14,7 +15,6 @@ from ci_parity.records.coverage import (
 from ci_parity.report.coverage_words import (
     MEANINGS,
     WORDS,
-    count_of,
     gravest_first,
     headline,
 )
@@ -57,7 +57,7 @@ def _matrix(matrix: Matrix) -> Iterator[str]:
     yield _cells(wanting)
     passing = [cell for cell in gravest_first(matrix.cells) if cell.status is CellStatus.PASSING]
     if passing:
-        title = f"{count_of(len(passing), 'cell')} whose tests pass"
+        title = f"{plural(len(passing), 'cell')} whose tests pass"
         yield folded(title, _cells(passing))
 
 

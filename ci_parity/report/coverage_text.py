@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ci_parity.base.escape import visible
+from ci_parity.base.words import plural
 from ci_parity.records.coverage import (
     Cell,
     CellChange,
@@ -15,7 +16,6 @@ from ci_parity.report.coverage_words import (
     GRAVEST,
     WORDS,
     column,
-    count_of,
     counted,
     gravest_first,
     headline,
@@ -53,7 +53,7 @@ def matrix_lines(matrix: Matrix) -> Iterator[str]:
 def _cells(status: CellStatus, found: Sequence[Cell]) -> Iterator[str]:
     for cell in found[:_SHOWN]:
         where = f"{visible(cell.target, 80)}: {visible(cell.name, 120)}"
-        used = f" ({count_of(len(cell.nodes), 'node')})"
+        used = f" ({plural(len(cell.nodes), 'node')})"
         yield f"    {WORDS[status]}: {where}{used}: {visible(cell.words, _WIDTH)}"
     if len(found) > _SHOWN:
         yield f"    … and {len(found) - _SHOWN:,} more: {WORDS[status]}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+from ci_parity.base.words import plural
 from ci_parity.records.coverage import Cell, CellStatus, CoverageReport, MatrixTarget, OperatorTable
 from ci_parity.records.outcome import Outcome
 from ci_parity.report.words import ICONS
@@ -10,14 +11,14 @@ WORDS = {
     CellStatus.FAILING: "fails",
     CellStatus.UNSUPPORTED: "unsupported",
     CellStatus.UNTESTED: "unknown",
-    CellStatus.PRESENT: "listed only",
+    CellStatus.PRESENT: "present only",
     CellStatus.PASSING: "passes",
 }
 MEANINGS = {
     CellStatus.FAILING: "a test of just this gave something else, crashed or hung",
     CellStatus.UNSUPPORTED: "the runtime refused it, or lists no kernel for it",
     CellStatus.UNTESTED: "no test reaches it, and the runtime does not say whether it has it",
-    CellStatus.PRESENT: "the runtime lists a kernel, which no test has held against the standard",
+    CellStatus.PRESENT: "the runtime lists a kernel or loads the node alone, which is no test of it",
     CellStatus.PASSING: "every test of just this gave what it must",
 }
 GRAVEST = tuple(CellStatus)
@@ -51,11 +52,6 @@ def column(target: MatrixTarget) -> str:
     return f"{target.name} ({target.runtime}, {target.provider})"
 
 
-def count_of(count: int, what: str) -> str:
-    """Return a count of things, such as `1 node` or `1,204 nodes`."""
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
 def sentence(outcome: Outcome) -> str:
     """Say how a report ended."""
     return {
@@ -68,7 +64,7 @@ def sentence(outcome: Outcome) -> str:
 def _of_operators(table: OperatorTable) -> list[str]:
     """Return how many operators there are, and how many cells of them are not right."""
     cells = [cell for row in table.rows for cell in row.cells]
-    parts = [f"{count_of(len(table.rows), 'operator')} on {count_of(len(table.targets), 'target')}"]
+    parts = [f"{plural(len(table.rows), 'operator')} on {plural(len(table.targets), 'target')}"]
     for status in (CellStatus.FAILING, CellStatus.UNSUPPORTED):
         count = sum(cell.status is status for cell in cells)
         parts += [f"{count:,} {WORDS[status]}"] if count else []

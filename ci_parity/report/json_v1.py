@@ -13,6 +13,7 @@ from ci_parity.base.canonical import Json, parse_strict
 from ci_parity.records.attribution import Attribution
 from ci_parity.records.codec import to_json
 from ci_parity.records.divergence import Conclusion, DepthPoint, Divergence, NodeName
+from ci_parity.records.executed import ExecutedGraph
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.placement import SystemPlacement
@@ -237,11 +238,28 @@ def _placement(system: SystemPlacement) -> Json:
              "names": list(one.names)}
             for one in placed.operators
         ],
+        "executed": _executed(placed.executed),
         "warnings": [
             {"kind": one.kind.value, "text": one.text, "count": one.count}
             for one in system.warnings
         ],
     }  # fmt: skip
+
+
+def _executed(graph: ExecutedGraph | None) -> Json:
+    if graph is None:
+        return None
+    return {
+        "kernels": graph.count,
+        "nodes": graph.original_count,
+        "own_names": graph.own_names,
+        "why_not": graph.why_not,
+        "operators": [
+            {"op_type": one.op_type, "takes": one.takes, "gives": one.gives, "count": one.count}
+            for one in graph.operators
+        ],
+        "original": [{"op_type": one.op_type, "count": one.count} for one in graph.original],
+    }
 
 
 def _latency(timing: LatencyComparison) -> Json:

@@ -157,7 +157,7 @@ def _proven(line: LogLine, log: str) -> str:
     words = [f"bundle {code('sha256:' + entry.bundle[:16])}"]
     words += [f"commit {code(entry.commit[:12])}"] if entry.commit else []
     words += [prose(entry.finished_at[:10])]
-    where = f"line {line.seq}" + (f" of {prose(log)}" if log else " of the release log")
+    where = f"record {line.seq}" + (f" of {prose(log)}" if log else " of the release log")
     return ", ".join([*words, where])
 
 

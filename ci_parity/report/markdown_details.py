@@ -7,6 +7,7 @@ from ci_parity.records.finding import Finding, LatencyComparison, OutputComparis
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.placement import SystemPlacement
 from ci_parity.records.verdict import Verdict
+from ci_parity.report.executed_words import executed_line, rewritten_line
 from ci_parity.report.markup import folded, more, table
 from ci_parity.report.placement_words import placement_line
 from ci_parity.report.words import (
@@ -138,6 +139,15 @@ def _placements(systems: Sequence[SystemPlacement]) -> Iterator[str]:
         heads = ("target", "variant", "asked for", "in use", "nodes")
         rest = more(len(systems) - len(lines), _ELSEWHERE)
         yield folded("Placement", table(heads, lines) + rest)
+    graphs = [(s, s.placement.executed) for s in systems[:_SHOWN_SYSTEMS]]
+    ran = [
+        (code(s.target), code(s.variant), prose(executed_line(graph)), prose(rewritten_line(graph)))
+        for s, graph in graphs
+        if graph is not None
+    ]
+    if ran:
+        titles = ("target", "variant", "what ran", "file → run")
+        yield folded("Optimized graphs", table(titles, ran))
     said = [(s, one) for s in systems for one in s.warnings]
     if said:
         rows = [

@@ -17,6 +17,7 @@ from ci_parity.report.words import (
     latency_words,
     measure,
     number,
+    percent,
     untimed,
     warnings,
     was_skipped,
@@ -109,7 +110,10 @@ def after_the_findings(verdict: Verdict) -> Iterator[str]:
 
 def _beside(one: SideBySide) -> str:
     name = one.name.replace("_", " ")
-    return f"{name} {number(one.baseline)} to {number(one.candidate)} {one.unit}"
+    shown = f"{name} {number(one.baseline)} to {number(one.candidate)} {one.unit}"
+    if one.ratio_low is None or one.ratio_high is None:
+        return shown
+    return f"{shown} [{percent(one.ratio_low)}, {percent(one.ratio_high)}]"
 
 
 def _rows(verdict: Verdict) -> Iterator[str]:

@@ -21,7 +21,15 @@ from ci_parity.base.errors import CiParityError, InfrastructureError
 from ci_parity.config.model import PLAIN_CPU
 from ci_parity.records.observation import CaseInputs, CaseRun, RunStatus
 from ci_parity.records.values import ValueRecord, leaves
-from ci_parity.run.execute import Job, Ports, greet, load_model, run_case, start
+from ci_parity.run.execute import (
+    Job,
+    Ports,
+    greet,
+    load_model,
+    providers_in,
+    run_case,
+    start,
+)
 from ci_parity.run.latency.outside import Outside
 from ci_parity.run.limits import machine_bytes
 from ci_parity.run.protocol import Worker, WorkerError
@@ -46,20 +54,25 @@ _END_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """One model and what it is given; `folder` holds the files of `inputs`."""
+    """One model and what it is given; `folder` holds the files of `inputs`.
+
+    One that `only_loads` is not run, and brings no outputs.
+    """
 
     name: str
     model: Path
     folder: Path
     inputs: tuple[ValueRecord, ...]
     outputs: tuple[str, ...]
+    only_loads: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
     """What came of an errand: its run, whose files lie in `folder`, and the providers in use.
 
-    `crashed` says what became of a worker that died on it, where a fresh one did not.
+    `crashed` says what became of a worker that died on it, where a fresh one did not; `given_up`
+    that it was not tried, because of what became of others.
     """
 
     errand: Errand
@@ -67,6 +80,7 @@ class Done:
     folder: Path
     providers: tuple[str, ...] = ()
     crashed: str = ""
+    given_up: bool = False
 
     def discard(self) -> None:
         """Delete the files of its outputs."""
@@ -83,8 +97,9 @@ class Crew:
     """
 
     def __init__(
-        self, job: Job, errands: Sequence[Errand], folder: Path, *, size: int, shown: Path
-    ) -> None:
+        self, job: Job, errands: Sequence[Errand], folder: Path, *, size: int, shown: Path,
+        memory_bytes: int | None = None,
+    ) -> None:  # fmt: skip
         """Run errands as `job` runs its own model, which is not run.
 
         Args:
@@ -93,6 +108,8 @@ class Crew:
             folder: where outputs go, a folder for each worker.
             size: how many workers there are at most.
             shown: the folder below which all errands' files lie.
+            memory_bytes: what all workers together may take here, None for half of the machine; an
+                image has its own.
         """
         self._limit_s = job.timeout_s
         self._waiting = deque(enumerate(errands))
@@ -103,10 +120,9 @@ class Crew:
         self._lock = threading.Lock()
         self._spent = 0
         self._lost = 0
-        # All of them together leave half of the machine to others.
-        memory_bytes = machine_bytes() // (2 * self._size)
+        each_bytes = (memory_bytes or machine_bytes() // 2) // self._size
         self._seats = [
-            _Seat(job, folder / f"w{number}", shown, memory_bytes) for number in range(self._size)
+            _Seat(job, folder / f"w{number}", shown, each_bytes) for number in range(self._size)
         ]
         self._threads = [
             threading.Thread(target=self._serve, args=(seat,), daemon=True) for seat in self._seats
@@ -164,7 +180,7 @@ class Crew:
     def _result(self, seat: "_Seat", number: int, errand: Errand) -> Done:
         if self._spent >= _PATIENCE:
             words = f"given up after {self._lost} workers died or hung one after another"
-            return seat.told(errand, RunStatus.NOT_RUN, words)
+            return replace(seat.told(errand, RunStatus.NOT_RUN, words), given_up=True)
         done, lost = seat.put(errand, f"c{number}")
         with self._lock:
             if lost:
@@ -225,12 +241,16 @@ class _Seat:
         worker = self._started(job)
         start_s = time.monotonic()
         try:
-            load_model(worker, job, release=True)
+            loaded = load_model(worker, job, release=True)
             left_s = max(job.timeout_s - (time.monotonic() - start_s), 1.0)
             job = replace(job, timeout_s=left_s)
-            run, providers = run_case(
-                worker, job, str(errand.folder), case, self.folder, stem, release=True
-            )
+            if errand.only_loads:
+                run = CaseRun(case=errand.name, status=RunStatus.OK)
+                providers = providers_in(loaded)
+            else:
+                run, providers = run_case(
+                    worker, job, str(errand.folder), case, self.folder, stem, release=True
+                )
         except WorkerError as error:
             if not error.alive:
                 self.leave()

@@ -24,7 +24,7 @@ from ci_parity.base import process
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import ConfigError, InfrastructureError
 from ci_parity.base.files import write_atomic
-from ci_parity.config.runtimes import FAMILIES, family_of
+from ci_parity.config.runtimes import FAMILIES, family_of, python_of
 from ci_parity.run import interpreters
 from ci_parity.run.installed import COMPLETE
 from ci_parity.run.interpreters import Interpreter
@@ -143,8 +143,13 @@ def parse_requirement(text: str) -> Requirement:
             f"no worker for runtime {requirement.name!r}", remedy=f"{remedy}; there are {known}"
         )
     exact = len(pins) == 1 and pins[0].operator == "==" and "*" not in pins[0].version
-    if not exact or requirement.url or requirement.marker:
+    if not exact or requirement.url:
         raise ConfigError(f"runtime {text!r} does not pin one version", remedy=remedy)
+    if requirement.marker and not python_of(str(requirement)):
+        raise ConfigError(
+            f"runtime {text!r} has a marker that chooses no Python",
+            remedy="""write it as {requirement: onnxruntime==1.32.0, python: "3.12"}""",
+        )
     if family.oldest and _version(requirement) < Version(family.oldest):
         raise ConfigError(
             f"runtime {text!r} is older than the worker for {family.name} can drive",
@@ -179,27 +184,68 @@ def _kept_choice(requirement: Requirement, cache: Path) -> Path:
 
 
 def _resolve(requirement: Requirement, cache: Path) -> tuple[Interpreter, str]:
-    """Return the lock, and the Python it is for: another one where there are no wheels for ours."""
+    """Return the lock, and the Python it is for.
+
+    That is the one asked for; else ours; else the newest other one that there are wheels for.
+    """
+    asked = python_of(str(requirement))
     choice = _kept_choice(requirement, cache)
-    first = interpreters.chosen(choice)
+    first = _asked_for(requirement, asked, choice) if asked else interpreters.chosen(choice)
     lock, words = _resolve_for(requirement, cache, first)
     if lock is not None:
         return first, lock
-    if _NO_WHEELS in words:
+    if _NO_WHEELS in words and not asked:
         for other in interpreters.others(_uv()):
             lock, _ = _resolve_for(requirement, cache, other)
             if lock is not None:
                 logger.warning("%s has no wheels for this Python; %s has", requirement, other.tag)
                 interpreters.keep(choice, other)
                 return other, lock
-    raise InfrastructureError(
+    raise _unresolved(requirement, first, words)
+
+
+def _asked_for(requirement: Requirement, python: str, choice: Path) -> Interpreter:
+    """Return the installed Python of a version, and keep where it was found.
+
+    Raises:
+        InfrastructureError: there is none.
+    """
+    kept = interpreters.chosen(choice)
+    if kept.version == python:
+        return kept
+    others = interpreters.others(_uv())
+    found = next((other for other in others if other.version == python), None)
+    if found is None:
+        here = ", ".join(one.version for one in (interpreters.ours(), *others))
+        raise InfrastructureError(
+            f"runtime {requirement} asks for Python {python}, which is not installed here",
+            where=f"there are {here}",
+            remedy=f"install it, for example with `uv python install {python}`: it is found and "
+            "used; or leave 'python' out of the runtime",
+        )
+    interpreters.keep(choice, found)
+    return found
+
+
+def _unresolved(requirement: Requirement, tried: Interpreter, words: str) -> InfrastructureError:
+    """Return the error for a runtime that no Python here can have, with the range that could."""
+    if _NO_WHEELS not in words:
+        remedy = "check that the version exists and has wheels for this platform, and that the "
+        remedy += "package index can be reached"
+    else:
+        remedy = "install a Python that it has wheels for beside this one, for example with "
+        remedy += "`uv python install`: it is found and used"
+        fitting = interpreters.with_wheels(words, requirement.name)
+        if fitting and python_of(str(requirement)):
+            remedy = f"ask for one of Python {', '.join(fitting)} in the runtime's 'python'"
+        elif fitting:
+            remedy = f"it has wheels for Python {', '.join(fitting)}: install one of them beside "
+            remedy += f"this one, for example with `uv python install {fitting[-1]}`; it is found "
+            remedy += "and used"
+    return InfrastructureError(
         f"cannot resolve runtime {requirement}: {words}",
-        where=f"Python {first.tag}",
-        remedy="install a Python that it has wheels for beside this one, for example with "
-        "`uv python install`: it is found and used"
-        if _NO_WHEELS in words
-        else "check that the version exists and has wheels for this Python and platform, "
-        "and that the package index can be reached",
+        where=f"Python {tried.tag}",
+        remedy=remedy,
     )
 
 
@@ -211,7 +257,9 @@ def _resolve_for(
     if kept.exists():
         return kept.read_text(encoding="utf-8"), ""
     source = kept.with_suffix(".in")
-    write_atomic(source, f"{requirement}\nnumpy\n".encode())
+    # Without the Python it asks for: what is resolved for one is the same, asked for or found.
+    bare = f"{requirement.name}{requirement.specifier}"
+    write_atomic(source, f"{bare}\nnumpy\n".encode())
     write_atomic(kept.with_suffix(".constraints"), _constraints(requirement).encode())
     done = process.run(
         [

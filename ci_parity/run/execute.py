@@ -5,7 +5,7 @@ takes the next. Nothing is judged here.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from ci_parity.records.observation import (
     RunStatus,
     RuntimeInfo,
 )
-from ci_parity.records.placement import Placement
+from ci_parity.records.placement import Method, Placement
 from ci_parity.records.values import ValueRecord
 from ci_parity.run.container.files import Files
 from ci_parity.run.container.start import start as start_container
@@ -88,9 +88,12 @@ def observe(
             load = _load(worker, job, record)
             if load[0] is RunStatus.OK:
                 _run_cases(worker, job, inputs, waiting, folder, record, step)
-                if placed and not waiting:
-                    record.placement = _placement(worker, job, inputs, folder, record)
-            record.warnings.update(dict.fromkeys(worker.warnings()))
+            said = worker.warnings()
+            if load[0] is RunStatus.OK and placed and not waiting:
+                record.placement = _placement(worker, job, inputs, folder, record)
+                if record.placement.method is not Method.CPU:
+                    said = worker.warnings()
+            record.warnings.update(dict.fromkeys(said))
         if record.spent >= _PATIENCE:
             message = f"given up after {record.lost} workers died or hung"
             record.cases.extend(_not_run(case, message) for case in waiting)
@@ -156,7 +159,7 @@ def load(worker: Worker, job: Job, *, release: bool = False) -> tuple[RuntimeInf
         providers=_texts(hello.get("providers")),
         verbs=_texts(hello.get("verbs")),
     )
-    return info, _texts(loaded.get("providers"))
+    return info, providers_in(loaded)
 
 
 def open_model(
@@ -184,6 +187,11 @@ def load_model(worker: Worker, job: Job, *, release: bool = False) -> dict[str, 
     """Load the model of a worker that was greeted; arguments and errors are `load`'s."""
     more = {"release": True} if release else {}
     return worker.request("load", timeout_s=job.timeout_s, **_request(job), **more)
+
+
+def providers_in(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the providers that an answer to `load` or `run` says are in use."""
+    return _texts(answer.get("providers"))
 
 
 def _request(job: Job) -> dict[str, object]:
@@ -237,15 +245,14 @@ def _run_cases(
 def _placement(
     worker: Worker, job: Job, inputs: InputSet, folder: Path, record: _Record
 ) -> Placement:
-    """Ask where the nodes ran, by the first case that did."""
+    """Ask where the nodes ran and what the runtime made of them, by the first case that did."""
     trivial = on_plain_cpu(job.target.provider, record.providers)
-    if trivial is not None:
-        return trivial
     ran = {run.case for run in record.cases if run.status is RunStatus.OK}
     case = next((case for case in inputs.cases if case.case in ran), None)
     verbs = record.info.verbs if record.info else ()
     timeout_s = 2 * job.timeout_s
-    return measure(worker, verbs, _request(job), case, inputs.folder, folder, timeout_s)
+    told = measure(worker, verbs, _request(job), case, inputs.folder, folder, timeout_s)
+    return told if trivial is None else replace(trivial, executed=told.executed)
 
 
 def run_case(
@@ -290,7 +297,7 @@ def run_case(
         repeats=repeats,
         duration_ms=duration_ms,
     )
-    return run, _texts(answer.get("providers"))
+    return run, providers_in(answer)
 
 
 def _outputs(raw: Any) -> tuple[ValueRecord, ...]:  # noqa: ANN401 - whatever the worker sent

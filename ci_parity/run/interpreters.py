@@ -6,6 +6,7 @@ environment was built with is kept, so that every later run finds the same one. 
 
 import json
 import platform
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from ci_parity.base import process
 from ci_parity.base.files import write_atomic
 
 _LIST_TIMEOUT_S = 60.0
+# How uv spells a CPython that there is a wheel for.
+_WHEEL_TAG = re.compile(r"`cp3(\d{1,2})`")
 # The oldest Python that workers run on.
 _OLDEST = (3, 8)
 
@@ -24,6 +27,11 @@ class Interpreter:
 
     path: str
     tag: str
+
+    @property
+    def version(self) -> str:
+        """Its version, such as `3.12`."""
+        return self.tag.partition(" ")[0]
 
 
 def ours() -> Interpreter:
@@ -69,6 +77,13 @@ def keep(record: Path, interpreter: Interpreter) -> None:
     """Keep the choice of another Python."""
     text = json.dumps({"path": interpreter.path, "tag": interpreter.tag})
     write_atomic(record, text.encode())
+
+
+def with_wheels(words: str, package: str) -> tuple[str, ...]:
+    """Return the Pythons that a package has wheels for by uv's own words, from the oldest."""
+    _, _, told = words.partition(f"only found wheels for `{package}`")
+    minors = sorted({int(minor) for minor in _WHEEL_TAG.findall(told)})
+    return tuple(f"3.{minor}" for minor in minors)
 
 
 def _tag(version: tuple[int, int]) -> str:

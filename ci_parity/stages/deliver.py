@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ci_parity import __version__
 from ci_parity.base.canonical import canonical_bytes
@@ -31,7 +32,11 @@ from ci_parity.release.store import ReleaseLog
 from ci_parity.report import markdown
 from ci_parity.report.occasion import Occasion
 from ci_parity.report.words import headline, warnings
+from ci_parity.stages.logged_timings import logged_timings
 from ci_parity.stages.report_folder import Origin
+
+if TYPE_CHECKING:
+    from ci_parity.stages.coverage.sharing import SharedResults
 
 logger = logging.getLogger(__name__)
 
@@ -181,9 +186,13 @@ def announced(
 
 
 def record(
-    verdict: Verdict, deployment: Deployment, log: ReleaseLog, origin: Origin, now: datetime
-) -> LogLine:
+    verdict: Verdict, deployment: Deployment, log: ReleaseLog, origin: Origin, now: datetime,
+    shared: "SharedResults | None" = None,
+) -> LogLine:  # fmt: skip
     """Append what this run found to the release log.
+
+    What it measured for others goes to the store before that, and the line names it; a store that
+    fails costs the line nothing.
 
     Raises:
         PublishError: the log did not take the line.
@@ -213,6 +222,8 @@ def record(
         cases_expected=expected,
         tool_version=__version__,
         run_url=origin.run_url,
+        coverage=shared.publish() if shared is not None else "",
+        timings=logged_timings(verdict),
     )
     return log.append(entry)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ci_parity.base.onnx_model import load_graph
 from ci_parity.config.model import Deployment
+from ci_parity.config.runtimes import python_of
 from ci_parity.detect.changes import compare_identities, forced
 from ci_parity.detect.foresight import ModelNeeds, foresee
 from ci_parity.detect.model import read_model_facts
@@ -59,7 +60,8 @@ def _foreseen(deployment: Deployment, changes: ChangeSet) -> Iterator[Finding]:
             continue
         host = json.loads(identity.host) if identity.host else {}
         needs = _needs(paths[identity.variant])
-        for item in foresee(old, identity.runtime, host, python, models=(needs,)):
+        asked = python_of(identity.runtime)
+        for item in foresee(old, identity.runtime, host, asked or python, models=(needs,)):
             yield Finding(
                 id=item.id,
                 outcome=Outcome.FAIL if item.blocking else Outcome.PASS,

@@ -8,6 +8,7 @@ and numbers. Here they are put side by side with what was computed on the way, f
 import difflib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -105,27 +106,36 @@ def _raws(about: _Case) -> Iterator[ExplainedRaw]:
     """Yield every raw file with its steps; what cannot be rebuilt here says why."""
     case, deployment = about.case, about.deployment
     pipeline = pipeline_of(deployment.preprocess, deployment.root) if case.raw else None
-    for name, files in case.raw.items():
-        for row, file in enumerate(files):
-            said = ExplainedRaw(
-                input=name, path=_below(file, about.cases.fixtures.folder),
-                size_bytes=file.stat().st_size, sha256=sha256_file(file),
-            )  # fmt: skip
-            if pipeline is None:
-                yield replace(said, problem="the config names no pipeline")
-                continue
-            scratch = about.work / f"steps{row}{name.encode().hex()[:40]}"
-            timeout_s = deployment.policy.timeout_s
-            with Rebuilder(pipeline, deployment.root, scratch, timeout_s) as rebuilder:
-                try:
-                    stored = read_inputs(case, about.cases.signature)
-                    compared = rebuilt_row(rebuilder, case, stored, name, row)
-                    steps = rebuilder.steps(file, case)
-                    yield replace(said, steps=steps, diagnosis=compared.diagnosis)
-                except StoredOtherwiseError as error:
-                    yield replace(said, problem=str(error))
-                except CiParityError as error:
-                    yield replace(said, problem=f"{error.what} {error.remedy}".strip())
+    with ExitStack() as stack:
+        rebuilder = None
+        if pipeline is not None:
+            scratch, timeout_s = about.work / "steps", deployment.policy.timeout_s
+            rebuilder = Rebuilder(pipeline, deployment.root, scratch, timeout_s)
+            stack.enter_context(rebuilder)
+        for name, files in case.raw.items():
+            for row, file in enumerate(files):
+                said = ExplainedRaw(
+                    input=name, path=_below(file, about.cases.fixtures.folder),
+                    size_bytes=file.stat().st_size, sha256=sha256_file(file),
+                )  # fmt: skip
+                yield _rebuilt(about, said, rebuilder, name, row)
+
+
+def _rebuilt(
+    about: _Case, said: ExplainedRaw, rebuilder: Rebuilder | None, name: str, row: int
+) -> ExplainedRaw:  # fmt: skip
+    if rebuilder is None:
+        return replace(said, problem="the config names no pipeline")
+    case = about.case
+    try:
+        stored = read_inputs(case, about.cases.signature)
+        compared = rebuilt_row(rebuilder, case, stored, name, row)
+        steps = rebuilder.steps(case.raw[name][row], case)
+    except StoredOtherwiseError as error:
+        return replace(said, problem=str(error))
+    except CiParityError as error:
+        return replace(said, problem=f"{error.what} {error.remedy}".strip())
+    return replace(said, steps=steps, diagnosis=compared.diagnosis)
 
 
 def _run(about: _Case, progress: Progress) -> tuple[tuple[PairRun, ...], Judgement]:

@@ -181,7 +181,7 @@ def _from_log(
 ) -> Baseline:  # fmt: skip
     """Take validated identities; models that have changed since come from the recorded commit."""
     newest = max((line for line, _ in found.values()), key=lambda line: line.seq)
-    label = f"release log line {newest.seq}, {newest.entry.kind.value} {newest.entry.finished_at}"
+    label = f"release log record {newest.seq}, {newest.entry.kind.value} {newest.entry.finished_at}"
     current = {(i.target, i.variant): i for i in identities}
     trees = Trees(repository=Repository(folder=deployment.root), scratch=scratch)
     models: dict[Key, Path] = {}

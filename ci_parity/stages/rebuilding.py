@@ -24,6 +24,7 @@ from ci_parity.records.outcome import Outcome
 from ci_parity.records.plan import WHOLE, Part
 from ci_parity.records.preprocess import Diagnosis, InputMatch, Match, StepSummary
 from ci_parity.records.values import Values
+from ci_parity.stages.declared_pipeline import DeclaredProcess
 from ci_parity.stages.entry_pipeline import EntryProcess, running
 from ci_parity.stages.fixture_changes import OpenSet
 from ci_parity.stages.judge import Checked
@@ -57,13 +58,13 @@ class RebuiltRow:
 
 
 class Rebuilder:
-    """A deployment's pipeline at work. A context manager: leaving it ends an entry point's process.
+    """A deployment's pipeline at work. A context manager: leaving it ends the pipeline's process.
 
     Args:
         pipeline: what to apply.
         root: the deployment's folder.
-        scratch: a folder for an entry point's process.
-        timeout_s: how long an entry point may take.
+        scratch: a folder for the process.
+        timeout_s: how long one raw file may take.
     """
 
     def __init__(self, pipeline: "Pipeline", root: Path, scratch: Path, timeout_s: float) -> None:
@@ -71,6 +72,9 @@ class Rebuilder:
         self._timeout_s = timeout_s
         self._entry: EntryProcess | None = None
         self._stack = ExitStack()
+        self._declared = self._stack.enter_context(
+            DeclaredProcess(pipeline, scratch / "declared", timeout_s)
+        )
         self._left_s = _SEARCH_S
 
     def __enter__(self) -> Self:
@@ -85,13 +89,13 @@ class Rebuilder:
         Raises:
             CiParityError: it cannot, or the file is not one that it takes.
         """
-        from ci_parity.preprocess.execute import apply, read_raw
         from ci_parity.preprocess.model import EntryPipeline
+        from ci_parity.preprocess.places import read_raw
 
-        raw = read_raw(file, root=case.folder)
         if isinstance(self._pipeline.kind, EntryPipeline):
+            raw = read_raw(file, root=case.folder)
             return self._process(self._pipeline.kind).apply(raw, case.name)
-        return apply(self._pipeline, raw)
+        return self._declared.tensors(file, case.folder, case.name)
 
     def held(self, file: Path, case: Case, stored: Values) -> Diagnosis:
         """Hold what the pipeline makes of a raw file against stored tensors.
@@ -99,16 +103,16 @@ class Rebuilder:
         Raises:
             CiParityError: the pipeline cannot run, or the file is not one that it takes.
         """
-        from ci_parity.preprocess.diagnose import diagnose, diagnose_rebuilt
-        from ci_parity.preprocess.execute import read_raw
         from ci_parity.preprocess.model import EntryPipeline
 
         arrays = _arrays(stored, case)
         if isinstance(self._pipeline.kind, EntryPipeline):
+            from ci_parity.preprocess.diagnose import diagnose_rebuilt
+
             return diagnose_rebuilt(self.tensors(file, case), arrays)
         start = time.monotonic()
-        raw = read_raw(file, root=case.folder)
-        found = diagnose(self._pipeline, raw, arrays, seconds=max(1.0, self._left_s))
+        seconds = max(1.0, self._left_s)
+        found = self._declared.diagnosed(file, case.folder, case.name, arrays, seconds)
         # One search is as long as a run of many cases has patience for.
         self._left_s -= time.monotonic() - start
         return found
@@ -119,15 +123,13 @@ class Rebuilder:
         Raises:
             CiParityError: the pipeline cannot run, or the file is not one that it takes.
         """
-        from ci_parity.preprocess.execute import read_raw, walk
         from ci_parity.preprocess.model import EntryPipeline
 
         kind = self._pipeline.kind
         if isinstance(kind, EntryPipeline):
             words = f"{kind.function} of {kind.script}, in a process of its own"
             return (StepSummary(name="entry", words=words, preview="", tensor=None),)
-        raw = read_raw(file, root=case.folder)
-        return tuple(step.summary for step in walk(self._pipeline, raw))
+        return self._declared.steps(file, case.folder, case.name)
 
     def _process(self, kind: "EntryPipeline") -> EntryProcess:
         if self._entry is None:

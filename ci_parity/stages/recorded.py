@@ -17,7 +17,7 @@ def refuse_unreadable(line: LogLine, identity: Identity) -> None:
     Raises:
         EvidenceError: naming the line and the part.
     """
-    where = f"release log line {line.seq}, {identity.target} {identity.variant}"
+    where = f"release log record {line.seq}, {identity.target} {identity.variant}"
     options = _parsed(identity.options, f"{where}: options")
     parts = [options.get(kind) for kind in ("provider", "session")]
     if not all(isinstance(part, dict) for part in parts):

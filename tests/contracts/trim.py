@@ -22,8 +22,12 @@ DESCRIPTION = HERE / "api.github.com.json"
 OPERATIONS = (
     "GET /user",
     "GET /repos/{owner}/{repo}",
+    "POST /repos/{owner}/{repo}/attestations",
+    "GET /repos/{owner}/{repo}/attestations/{subject_digest}",
     "GET /repos/{owner}/{repo}/pulls",
+    "POST /repos/{owner}/{repo}/pulls",
     "GET /repos/{owner}/{repo}/pulls/{pull_number}",
+    "PATCH /repos/{owner}/{repo}/pulls/{pull_number}",
     "GET /repos/{owner}/{repo}/issues/{issue_number}/comments",
     "POST /repos/{owner}/{repo}/issues/{issue_number}/comments",
     "GET /repos/{owner}/{repo}/issues/comments/{comment_id}",
@@ -44,6 +48,12 @@ OPERATIONS = (
     "GET /repos/{owner}/{repo}/git/commits/{commit_sha}",
     "POST /repos/{owner}/{repo}/git/commits",
     "POST /repos/{owner}/{repo}/git/trees",
+    "GET /repos/{owner}/{repo}/releases/tags/{tag}",
+    "GET /repos/{owner}/{repo}/releases/{release_id}/assets",
+    "POST /repos/{owner}/{repo}/releases/{release_id}/assets",
+    "GET /repos/{owner}/{repo}/releases/assets/{asset_id}",
+    "PATCH /repos/{owner}/{repo}/releases/assets/{asset_id}",
+    "DELETE /repos/{owner}/{repo}/releases/assets/{asset_id}",
 )
 _PROSE = {"description", "summary", "externalDocs", "tags", "x-github", "x-octokit", "deprecated"}
 _NAMED = {"properties", "schemas", "parameters", "responses", "examples", "headers"}
@@ -66,6 +76,9 @@ def trim(whole: dict[str, Any]) -> dict[str, Any]:
             # An example is data: what looks like prose in it is a value.
             kept[kind][name] = whole_part if kind == "examples" else _without_prose(whole_part)
             waiting.extend(_references(kept[kind][name]))
+    # Only the prose of the uploads tells of this state, which a broken one leaves.
+    states = kept["schemas"]["release-asset"]["properties"]["state"]["enum"]
+    states.append("starter")
     components = {kind: dict(sorted(named.items())) for kind, named in sorted(kept.items())}
     head = {"title": whole["info"]["title"], "version": whole["info"]["version"]}
     return {

@@ -187,7 +187,7 @@ def test_default_branch_is_recorded_other_branches_are_not(
     checkout.commit("retrain")
     bad = run(checkout, "push", checkout.push_event(before), github, run_id=2)
     assert (bad.returncode, *result(bad.step("parity"))) == (1, "failure", 1, "fail"), bad.log
-    assert "since release log line 0, validated" in bad.summary
+    assert "since release log record 0, validated" in bad.summary
     kinds = [line.entry.kind for line in released(checkout)]
     assert kinds == [EntryKind.VALIDATED, EntryKind.BLOCKED]
 

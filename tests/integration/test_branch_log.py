@@ -170,7 +170,7 @@ def test_appends_nothing_to_a_broken_log(clone: Path, remote: Path) -> None:
     for act in (BranchLog(clone, BRANCH).read, lambda: BranchLog(clone, BRANCH).append(entry(2))):
         with pytest.raises(EvidenceError, match="does not follow") as caught:
             act()
-        assert caught.value.where == f"branch {BRANCH} of origin: line 2"
+        assert caught.value.where == f"branch {BRANCH} of origin: record 1"
     assert git(remote, "rev-parse", BRANCH) == before
 
 

@@ -13,11 +13,13 @@ import pytest
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.process import worker_environment
 from ci_parity.cli import run
+from ci_parity.config.load import target
+from ci_parity.detect.runtime_words import explain_runtime
 from ci_parity.records.codec import from_json, to_json
 from ci_parity.records.values import ValueRecord, read_value, write_value
 from ci_parity.run.environments import Environment, built, provide
 from ci_parity.run.protocol import WorkerProcess
-from ci_parity.run.runtime import prepare
+from ci_parity.run.runtime import components_of, prepare
 from tests.integration.support.diff_command import environments, lacks_wheels
 from tests.support.models import save_linear
 
@@ -285,3 +287,47 @@ def test_a_runtime_without_wheels_for_this_python_gets_another(
     assert "version_info = 3.10." in config
     monkeypatch.setenv("PATH", "")
     assert provide(old, cache=tmp_path) == built(old, cache=tmp_path) == environment
+
+
+@pytest.mark.skipif(sys.version_info[:2] == (3, 12), reason="3.12 is no other Python here")
+def test_the_python_a_runtime_asks_for_is_another_artifact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found where it is installed, kept for the next run, and another environment than ours."""
+    plain = "onnxruntime==1.20.1"
+    asked = target("cpu", {"runtime": {"requirement": plain, "python": "3.12"}}).runtime
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", str(other_python(12)))
+    environment = provide(asked, cache=tmp_path)
+    monkeypatch.setenv("PATH", "")
+    assert provide(asked, cache=tmp_path) == built(asked, cache=tmp_path) == environment
+    facts = components_of(asked, tmp_path)
+    assert facts["python"].startswith("3.12.")
+    ours = provide(plain, cache=tmp_path)
+    assert ours.digest != environment.digest
+    assert explain_runtime(components_of(plain, tmp_path), facts)[0]
+    launch = prepare(asked, cache=tmp_path)
+    assert launch.label == asked
+    with WorkerProcess(launch.argv, env=worker_environment(), cwd=tmp_path) as worker:
+        assert worker.request("hello", timeout_s=LIMIT_S)["python"] == facts["python"]
+
+
+def test_a_python_that_is_not_here_or_has_no_wheels_is_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names what there is, the range that would do, and the way to it; no other is taken."""
+    monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "none"))
+    monkeypatch.setenv("PATH", "")
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    with pytest.raises(InfrastructureError) as caught:
+        provide('onnxruntime==1.20.1; python_version == "3.9"', cache=tmp_path)
+    assert "asks for Python 3.9, which is not installed here" in caught.value.what
+    assert here in caught.value.where
+    assert "uv python install 3.9" in caught.value.remedy
+    old = "onnxruntime==1.12.1"
+    with pytest.raises(InfrastructureError) as caught:
+        provide(f'{old}; python_version == "{here}"', cache=tmp_path)
+    assert "ask for one of Python 3.8, 3.9, 3.10" in caught.value.remedy
+    with pytest.raises(InfrastructureError) as caught:
+        provide(old, cache=tmp_path)
+    assert "uv python install 3.10" in caught.value.remedy

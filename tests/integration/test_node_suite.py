@@ -73,8 +73,8 @@ def shown(
 ) -> list[tuple[str, NodeResult]]:
     """Run tests of the suite on a target; return name and result."""
     cases = [node_suite()[name] for name in names]
-    results = run_cases(cases, target, cache=cache, progress=SilentProgress(), timeout_s=timeout_s)
-    return list(zip(names, results, strict=True))
+    ran = run_cases(cases, target, cache=cache, progress=SilentProgress(), timeout_s=timeout_s)
+    return list(zip(names, ran.results, strict=True))
 
 
 def expected(**outcomes: list[str]) -> Mapping[str, str]:

@@ -39,7 +39,7 @@ def test_a_validated_bundle_goes_out_kept_recorded_and_pointed_to(
     assert (pointer.seq, pointer.bundle, pointer.log) == (1, made.digest(), "linear")
     told = capsys.readouterr().out
     assert "files sent, 0 there already" in told
-    assert "channel default is at line 2" in told
+    assert "channel default is at record 1" in told
     out = tmp_path / "back.tar"
     assert run(["bundle", "build", "--root", str(made.root), "--out", str(out)]) == 0
 
@@ -161,7 +161,7 @@ def test_a_revoked_bundle_stays_in(made: Releasing, capsys: Output) -> None:
     assert release(made) == 0
     acts.revoke(made.log, line.entry.bundle, "wrong labels")
     assert release(made) == 1
-    assert "revoked by line 3" in capsys.readouterr().out
+    assert "revoked by record 2" in capsys.readouterr().out
 
 
 def test_a_dry_run_writes_nothing(made: Releasing, capsys: Output) -> None:

@@ -89,7 +89,7 @@ def test_43_a_broken_chain_is_malformed(log: Path, capsys: Output) -> None:
     """Exit 4, with the line."""
     log.write_bytes(log.read_bytes().replace(b"edge-prod", b"edge-test", 1))
     assert command("verify") == 4
-    assert "line 2" in capsys.readouterr().err
+    assert "record 1" in capsys.readouterr().err
 
 
 def test_signed_appends_verify_by_their_key(tmp_path: Path, capsys: Output) -> None:
@@ -154,7 +154,7 @@ def test_a_proof_is_verified_without_the_log(log: Path, tmp_path: Path, capsys: 
     FileLog(log).append(entry(5))
     words = ("--signing-key", private, "--since", 5, "--out", "line.tlog-proof")
     assert command("prove", 2, *words) == 0
-    assert "line 3 of 6, signed by" in capsys.readouterr().out
+    assert "record 2 in a log of 6, signed by" in capsys.readouterr().out
     log.unlink()
     (tmp_path / "elsewhere").mkdir()
     proof = ("verify", "--proof", "line.tlog-proof")
@@ -207,7 +207,7 @@ def test_a_bundle_is_revoked_by_its_whole_digest(log: Path, capsys: Output) -> N
     bundle = digest("bundle 3")
     for _ in range(2):
         assert command("revoke", f"sha256:{bundle}", "--reason", "labels were swapped") == 0
-        assert "is revoked by line 6" in capsys.readouterr().out
+        assert "is revoked by record 5" in capsys.readouterr().out
     line = verify(log.read_bytes(), origin=None)[-1].entry
     assert (line.kind, line.findings_failed) == (EntryKind.REVOKED, ("labels were swapped",))
 

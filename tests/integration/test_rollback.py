@@ -65,7 +65,7 @@ def test_one_command_brings_the_last_good_bundle_back(made: Releasing, capsys: O
     assert run(["bundle", "verify", str(device / "current"), "--digest", first(made)]) == 0
     capsys.readouterr()
     assert run(["release", "--root", str(made.root)]) == 1
-    assert "rolled back by line 5" in capsys.readouterr().out
+    assert "rolled back by record 4" in capsys.readouterr().out
     made.validate()
     assert run(["release", "--root", str(made.root)]) == 0
     assert out(made) == bad
@@ -75,7 +75,7 @@ def test_a_dry_run_chooses_and_writes_nothing(made: Releasing, capsys: Output) -
     """Everything up to the line."""
     before = (made.lines(), made.pointer())
     assert rollback(made, "--dry-run", "--out", made.root / "device") == 0
-    assert f"sha256:{first(made)}, proven by line 2" in capsys.readouterr().out
+    assert f"sha256:{first(made)}, proven by record 1" in capsys.readouterr().out
     assert (made.lines(), made.pointer()) == before
     assert not (made.root / "device").exists()
 

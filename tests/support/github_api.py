@@ -26,11 +26,13 @@ class Grant:
     installation: bool = True
     write: bool = True
     statuses: bool = False
+    attestations: bool = False
 
 
 TOKENS: Mapping[str, Grant] = {
     "write-token": Grant(login="github-actions[bot]"),
     "status-token": Grant(login="github-actions[bot]", statuses=True),
+    "attest-token": Grant(login="github-actions[bot]", attestations=True),
     "fork-token": Grant(login="github-actions[bot]", write=False),
     "app-token": Grant(login="parity-app[bot]"),
     "robot-token": Grant(login="robot", type="User", installation=False),

@@ -6,7 +6,7 @@ what was set up here, and for the rest what GitHub's own API description shows a
 
 import hashlib
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,7 @@ class Head:
     repository: str
     base_sha: str = _UNTOUCHED
     state: str = "open"
+    base: str = "main"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,12 @@ class FakeRepository(FakeGitHub):
     Attributes:
         described: whether answers are filled in, and held, to GitHub's API description.
         heads: where the pull requests come from, by repository and number.
+        texts: title and body of the pull requests that were opened here, by the same.
+        remote: the repository's own branches, which a pull request can come from; any without it.
         runs: workflow runs by number.
         files: contents by commit and path.
+        attestations: what was stored, in that order, with the digests it speaks of.
+        elsewhere: where a listing says that they lie, instead of showing them.
         refs: commits by full name, such as `refs/tags/v1`.
         trees: what was laid over a tree, by the new tree's id.
         commits: tree and parents by commit.
@@ -62,8 +67,12 @@ class FakeRepository(FakeGitHub):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.heads: dict[tuple[str, int], Head] = {}
+        self.texts: dict[tuple[str, int], dict[str, str]] = {}
+        self.remote: Callable[[str], str] | None = None
         self.runs: dict[int, Run] = {}
         self.files: dict[tuple[str, str], bytes] = {}
+        self.attestations: list[tuple[frozenset[str], str, Any]] = []
+        self.elsewhere = ""
         self.refs: dict[str, str] = {}
         self.trees: dict[str, dict[str, Any]] = {}
         self.commits: dict[str, dict[str, Any]] = {}
@@ -82,7 +91,11 @@ class FakeRepository(FakeGitHub):
         run = rf"{repository}/actions/runs/(?P<run>\d+)"
         return super()._routes() | {
             rf"GET {repository}": self._get_repository,
+            rf"POST {repository}/attestations": self._post_attestation,
+            rf"GET {repository}/attestations/(?P<digest>[^/]+)": self._get_attestations,
             rf"GET {repository}/pulls": self._get_pulls,
+            rf"POST {repository}/pulls": self._post_pull,
+            rf"PATCH {repository}/pulls/(?P<number>\d+)": self._patch_pull,
             rf"GET {repository}/pulls/(?P<number>\d+)": self._get_pull,
             rf"GET {repository}/commits/(?P<sha>[0-9a-f]{{40}})/pulls": self._get_pulls_of_commit,
             rf"GET {repository}/commits/(?P<sha>[0-9a-f]{{40}})/statuses": self._get_statuses,
@@ -117,6 +130,7 @@ class FakeRepository(FakeGitHub):
             for pull in self._all_pulls(where["repository"])
             if where.get("state", "open") in {"all", pull["state"]}
             and where.get("head", pull["head"]["label"]) == pull["head"]["label"]
+            and where.get("base", pull["base"]["ref"]) == pull["base"]["ref"]
         ]
         return _page(found, where)
 
@@ -130,6 +144,37 @@ class FakeRepository(FakeGitHub):
         ]
         return _page(found, where)
 
+    def _post_pull(self, grant: Grant, where: dict[str, str], body: str) -> Answer:
+        """Open a pull request: one for each pair of branches, from a branch that is there."""
+        asked, repository = json.loads(body), where["repository"]
+        if not grant.write:
+            return _refused(403, "Resource not accessible by integration")
+        tip = self.remote(asked["head"]) if self.remote else _UNTOUCHED
+        if not tip:
+            return _invalid("invalid", "head")
+        for pull in self._all_pulls(repository):
+            label, sides = pull["head"]["label"], (pull["base"]["ref"], pull["state"])
+            ours = pull["head"]["repo"]["full_name"] == repository
+            if ours and pull["head"]["ref"] == asked["head"] and sides == (asked["base"], "open"):
+                return _invalid("custom", "", f"A pull request already exists for {label}.")
+        key = (repository, 1 + max((n for _, n in self._pulls), default=0))
+        self._pulls.add(key)
+        head = Head(sha=tip, ref=asked["head"], repository=repository, base=asked["base"])
+        self.heads[key] = head
+        self.texts[key] = {"title": asked["title"], "body": asked.get("body", "")}
+        self.changed()
+        return Answer(status=201, data=self._pull(key))
+
+    def _patch_pull(self, grant: Grant, where: dict[str, str], body: str) -> Answer:
+        key = (where["repository"], int(where["number"]))
+        if key not in self._pulls:
+            return _missing()
+        if not grant.write:
+            return _refused(403, "Resource not accessible by integration")
+        self.texts[key] = self.texts.get(key, {}) | json.loads(body)
+        self.changed()
+        return Answer(status=200, data=self._pull(key))
+
     def _all_pulls(self, repository: str) -> list[dict[str, Any]]:
         return [self._pull(key) for key in sorted(self._pulls) if key[0] == repository]
 
@@ -141,8 +186,9 @@ class FakeRepository(FakeGitHub):
             "number": number,
             "state": head.state,
             "head": _side(head.repository, head.ref, head.sha),
-            "base": _side(repository, "main", head.base_sha),
-        }
+            "base": _side(repository, head.base, head.base_sha),
+            "html_url": f"{self.url}/{repository}/pull/{number}",
+        } | self.texts.get(key, {})
 
     # --- runs --------------------------------------------------------------------------------
 
@@ -187,6 +233,33 @@ class FakeRepository(FakeGitHub):
             for index, (name, content) in enumerate(run.artifacts.items())
         ]  # fmt: skip
         return _counted("artifacts", artifacts, where)
+
+    def _post_attestation(self, grant: Grant, _: dict[str, str], body: str) -> Answer:
+        """Take a bundle; like GitHub, see what its Statement is about, and judge nothing."""
+        if not grant.attestations:
+            return _refused(403, "Resource not accessible by integration")
+        bundle = json.loads(body)["bundle"]
+        statement = json.loads(b64decode(bundle["dsseEnvelope"]["payload"]))
+        about = frozenset(one["digest"]["sha256"] for one in statement["subject"])
+        self.attestations.append((about, statement["predicateType"], bundle))
+        self.changed()
+        return Answer(status=201, data={"id": len(self.attestations)})
+
+    def _get_attestations(self, _: Grant, where: dict[str, str], __: str) -> Answer:
+        found = [
+            (number, bundle)
+            for number, (about, kind, bundle) in enumerate(self.attestations)
+            if where["digest"].removeprefix("sha256:") in about
+            and where.get("predicate_type", kind) == kind
+        ]
+        if not found:
+            return _missing()
+        listed = [
+            {"repository_id": 1, "bundle_url": f"{self.elsewhere or self.url}/{number}"}
+            | ({} if self.elsewhere else {"bundle": bundle})
+            for number, bundle in found
+        ]
+        return Answer(status=200, data={"attestations": listed})
 
     def _get_statuses(self, _: Grant, where: dict[str, str], __: str) -> Answer:
         found = [one for one in reversed(self.statuses) if one["sha"] == where["sha"]]
@@ -282,6 +355,15 @@ def _page(items: Sequence[Any], where: Mapping[str, str]) -> Answer:
 
 def _counted(name: str, items: Sequence[Any], where: Mapping[str, str]) -> Answer:
     return Answer(status=200, data={"total_count": len(items), name: _page(items, where).data})
+
+
+def _invalid(code: str, field_name: str, message: str = "") -> Answer:
+    """Return GitHub's refusal of a pull request."""
+    fault = {"resource": "PullRequest", "code": code}
+    fault |= {"field": field_name} if field_name else {}
+    fault |= {"message": message} if message else {}
+    data = {"message": "Validation Failed", "errors": [fault]}
+    return Answer(status=422, data=data | {"documentation_url": "https://docs.github.com/rest"})
 
 
 def _missing() -> Answer:

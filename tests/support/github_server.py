@@ -70,7 +70,10 @@ class GitHubServer(FakeRepository):
         faults: what goes wrong next, the first match first.
         exchanges: requests with the answers GitHub would give, faults aside.
         before: called with method and path before a request is handled, outside the lock.
+        handler: what answers one request.
     """
+
+    handler: type["Handler"]
 
     def __init__(
         self,
@@ -87,7 +90,9 @@ class GitHubServer(FakeRepository):
         self.before: Callable[[str, str], None] | None = None
         self.closing = threading.Event()
         self._state_file = state_file
-        self._http = _Listener(("127.0.0.1", port), type("Bound", (_Handler,), {"github": self}))
+        self._http = _Listener(
+            ("127.0.0.1", port), type("Bound", (self.handler,), {"github": self})
+        )
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -188,15 +193,14 @@ class _Listener(ThreadingHTTPServer):
         """Say nothing: clients that give up are what the faults are for."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     """One request: the fault it meets, what GitHub answers, how the bytes go out."""
 
     github: GitHubServer
     timeout = 5.0
 
     def _serve(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
+        body = self.body(int(self.headers.get("Content-Length") or 0))
         if self.path.startswith("/_test/"):
             self._send(self._test_door(body), None)
             return
@@ -217,6 +221,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(answer, fault)
 
     do_GET = do_POST = do_PATCH = do_DELETE = _serve  # noqa: N815 - the names http.server calls
+
+    def body(self, length: int) -> bytes:
+        """Return the body of the request, as much of it as comes."""
+        return self.rfile.read(length)
 
     def _test_door(self, body: bytes) -> Answer:
         if self.command == "POST" and self.path == "/_test/faults":
@@ -251,6 +259,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Say nothing; `calls` is the log."""
+
+
+GitHubServer.handler = Handler
 
 
 def _pieces(data: bytes, *, slowly: bool) -> Iterator[bytes]:

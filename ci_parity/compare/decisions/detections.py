@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ci_parity.base.words import plural
 from ci_parity.compare.decisions.boxes import Table, overlap, read_table
 from ci_parity.compare.decisions.findings import (
     UnusableError,
     class_name,
     decided,
     lost,
-    plural,
     with_reservation,
 )
 from ci_parity.compare.decisions.leeway import Leeway

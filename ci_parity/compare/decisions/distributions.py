@@ -9,7 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ci_parity.compare.decisions.findings import decided, lost, plural, undecided
+from ci_parity.base.words import plural
+from ci_parity.compare.decisions.findings import decided, lost, undecided
 from ci_parity.compare.decisions.rows import blocks, rows_of
 from ci_parity.config.decisions import Divergence
 from ci_parity.records.finding import Finding, Subject

@@ -77,8 +77,3 @@ def quoted(text: str) -> str:
 def bounded(text: str, limit: int) -> str:
     """Return text that is cut where it is longer than `limit` characters."""
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

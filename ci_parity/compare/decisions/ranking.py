@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ci_parity.base.words import plural
 from ci_parity.compare.decisions.findings import (
     UnusableError,
     bounded,
     class_name,
     decided,
     lost,
-    plural,
     undecided,
 )
 from ci_parity.compare.decisions.leeway import Leeway

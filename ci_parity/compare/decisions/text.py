@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ci_parity.base.words import plural
 from ci_parity.compare.decisions.decoding import PAD, Decoded, decode
 from ci_parity.compare.decisions.edits import edit_distance, trimmed
 from ci_parity.compare.decisions.findings import (
     decided,
     lost,
-    plural,
     quoted,
     undecided,
 )

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ci_parity.base.words import plural
 from ci_parity.compare.decisions.findings import (
     class_name,
     decided,
     lost,
-    plural,
     undecided,
 )
 from ci_parity.compare.decisions.leeway import Leeway

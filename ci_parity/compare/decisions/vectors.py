@@ -6,7 +6,8 @@ A cosine does not see length, which the tensor comparison does; how far lengths 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ci_parity.compare.decisions.findings import decided, lost, plural, undecided
+from ci_parity.base.words import plural
+from ci_parity.compare.decisions.findings import decided, lost, undecided
 from ci_parity.compare.decisions.rows import blocks, rows_of
 from ci_parity.config.decisions import Cosine
 from ci_parity.records.finding import Finding, Subject

@@ -15,7 +15,7 @@ from ci_parity.records.latency import BlockPair, LatencySession
 # How many iterations a percentile needs that no more than one in a hundred runs would put too low
 # (binomial, 99 %), as MLPerf's load generator counts them.
 NEEDED = {"p95": 130, "p99": 662}
-_SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+SHARES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 
 
 def counted(session: LatencySession) -> tuple[BlockPair, ...]:
@@ -51,7 +51,7 @@ def percentiles(blocks: Sequence[tuple[tuple[int, ...], int]]) -> dict[str, floa
         (sample, runs / len(samples)) for samples, runs in blocks for sample in samples
     )
     total = sum(runs for _, runs in blocks)
-    known = {name: share for name, share in _SHARES.items() if total >= NEEDED.get(name, 1)}
+    known = {name: share for name, share in SHARES.items() if total >= NEEDED.get(name, 1)}
     return {name: _percentile(weighted, share * total) / 1e6 for name, share in known.items()}
 
 

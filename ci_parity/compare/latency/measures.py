@@ -9,8 +9,9 @@ from statistics import median
 
 from ci_parity.compare.latency.estimate import NEEDED
 from ci_parity.compare.latency.memory import slope
+from ci_parity.compare.latency.tails import intervals
 from ci_parity.records.finding import SideBySide
-from ci_parity.records.latency import ProcessPair, SideFacts
+from ci_parity.records.latency import LatencySession, ProcessPair, SideFacts
 
 MIB = 1024 * 1024
 _NOT_TOLD = "not measured: a process did not say, and could not be looked at from outside"
@@ -20,11 +21,14 @@ Blocks = Sequence[tuple[tuple[int, ...], int]]
 
 
 def of_case(
-    shares: Sequence[Mapping[str, float]], blocks: Sequence[Blocks], rows: int
-) -> tuple[SideBySide, ...]:
+    shares: Sequence[Mapping[str, float]], blocks: Sequence[Blocks], rows: int,
+    sessions: Sequence[LatencySession],
+) -> tuple[SideBySide, ...]:  # fmt: skip
     """Return the tails of a case, and its throughput where it has `rows`."""
     runs = min(sum(count for _, count in side) for side in blocks)
-    found = [_tail(name, shares, runs) for name in NEEDED]
+    known = [name for name in NEEDED if all(name in side for side in shares)]
+    bounds = intervals(sessions, known)
+    found = [_tail(name, shares, runs, bounds.get(name)) for name in NEEDED]
     if rows:
         rates = [rows / (side["p50"] / 1000) for side in shares]
         found.append(
@@ -36,10 +40,13 @@ def of_case(
     return tuple(found)
 
 
-def _tail(name: str, shares: Sequence[Mapping[str, float]], runs: int) -> SideBySide:
+def _tail(
+    name: str, shares: Sequence[Mapping[str, float]], runs: int, bounds: tuple[float, float] | None
+) -> SideBySide:
     known = all(name in side for side in shares)
+    low, high = bounds or (None, None)
     return SideBySide(
-        name=name, unit="ms", samples=runs,
+        name=name, unit="ms", samples=runs, ratio_low=low, ratio_high=high,
         baseline=shares[0][name] if known else None, candidate=shares[1][name] if known else None,
         note="" if known else f"not shown: it needs {NEEDED[name]} iterations a side",
     )  # fmt: skip

@@ -124,7 +124,7 @@ def _judged(
         [(p.candidate_ns, p.candidate_runs or len(p.candidate_ns)) for p in pairs],
     ]
     shares = [percentiles(side) for side in blocks]
-    beside: tuple[SideBySide, ...] = measures.of_case(shares, blocks, case.rows)
+    beside: tuple[SideBySide, ...] = measures.of_case(shares, blocks, case.rows, case.sessions)
     comparison = LatencyComparison(
         subject=subject, outcome=outcome,
         baseline_p50_ms=shares[0]["p50"], candidate_p50_ms=shares[1]["p50"],

@@ -36,18 +36,21 @@ class Unmakeable(Exception):  # noqa: N818 - an answer, not a mishap
     """Why no test can be made for a signature."""
 
 
-def blueprint_of(sighting: Sighting, *, with_values: bool = False) -> Blueprint:
+def blueprint_of(
+    sighting: Sighting, *, with_values: bool = False, judged: bool = True
+) -> Blueprint:  # fmt: skip
     """Return the test that a node calls for.
 
     Args:
         sighting: the node.
         with_values: also take over values that do not steer it, where they are small.
+        judged: whether something must say what the test gives.
 
     Raises:
         Unmakeable: saying why there is none.
     """
     signature = sighting.signature
-    _refuse(sighting)
+    _refuse(sighting, judged=judged)
     shapes = _smaller(sighting, _shapes(sighting))
     feeds: list[Feed] = []
     for at, (port, shape) in enumerate(zip(signature.inputs, shapes, strict=True)):
@@ -61,7 +64,7 @@ def blueprint_of(sighting: Sighting, *, with_values: bool = False) -> Blueprint:
             Feed(
                 dtype=port.dtype,
                 shape=shape,
-                is_open=_open(port, sighting.open_dims[at], len(shape)),
+                is_open=open_sizes(port, sighting.open_dims[at], len(shape)),
                 value=value if steers and value is not None and value.shape == shape else None,
                 fixed=at in sighting.fixed,
             )
@@ -90,7 +93,7 @@ def _result(port: Port) -> Result:
     return Result(used=port.kind != "absent", dtype=dtype, is_open=port.dynamic)
 
 
-def _refuse(sighting: Sighting) -> None:
+def _refuse(sighting: Sighting, *, judged: bool) -> None:
     """Refuse what no test can be made of; nothing is known by name that the schema does not say."""
     from onnx import defs
 
@@ -98,12 +101,14 @@ def _refuse(sighting: Sighting) -> None:
     kind, opset = signature.op_type, dict(sighting.opsets).get(signature.domain, 0)
     if signature.subgraph or kind in CONTROL:
         raise Unmakeable("control flow: what its graphs do decides, and is tested node by node")
-    if kind in RANDOM:
+    if kind in RANDOM and judged:
         raise Unmakeable("random: the standard does not say what it gives")
     try:
         defs.get_schema(kind, opset, signature.domain)
     except defs.SchemaError:
-        raise Unmakeable("not of the ONNX standard: nothing says what it must give") from None
+        if judged:
+            words = "not of the ONNX standard: nothing says what it must give"
+            raise Unmakeable(words) from None
     if any(attribute.ref_attr_name for attribute in sighting.node.attribute):
         raise Unmakeable("an attribute is that of the function around it")
     steering = STEERING.get(kind, {}) if not signature.domain and kind != "Gather" else {}
@@ -123,8 +128,14 @@ def _refuse_unknown(at: int, port: Port, *, steers: bool, known: bool) -> None:
         raise Unmakeable(f"what input {at} says is not known without a run of the model")
 
 
-def _open(port: Port, known: tuple[bool, ...], rank: int) -> tuple[bool, ...]:
-    """Return which sizes the test leaves open: at least one where the model leaves any."""
+def open_sizes(port: Port, known: tuple[bool, ...], rank: int) -> tuple[bool, ...]:
+    """Return which sizes of an input a test leaves open: at least one where the model leaves any.
+
+    Args:
+        port: the input.
+        known: which sizes the model leaves open, as far as it tells.
+        rank: how many sizes there are.
+    """
     if not port.dynamic:
         return (False,) * rank
     return known if len(known) == rank and any(known) else (True,) * rank

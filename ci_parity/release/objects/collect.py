@@ -2,7 +2,8 @@
 
 A bundle goes only if this log names it and nothing needs it any more. One that the log does not
 name may be another log's, or on its way; it stays unless the caller says otherwise. An object goes
-if no bundle that stays has it, and if it is older than an upload may take.
+if no bundle that stays has it, and if it is older than an upload may take. Results of node tests
+stay while one of the log's newest indices names them.
 """
 
 import re
@@ -16,6 +17,7 @@ from ci_parity.release.objects.checked_store import RENEW_AFTER_S
 from ci_parity.release.objects.keys import check_digest
 from ci_parity.release.objects.object_store import ObjectStore, StoredObject
 from ci_parity.release.query import current
+from ci_parity.release.shared_results import needed_results
 
 _PROOF = frozenset({EntryKind.VALIDATED, EntryKind.RELEASED, EntryKind.ROLLED_BACK})
 _DIGEST = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
@@ -61,7 +63,8 @@ def collect(
 
     1. Roots: what the log's newest proofs, the pointers and the caller name.
     2. Bundles that the log names and that are no roots go, their manifest first.
-    3. Objects that no remaining bundle has go, unless they are young.
+    3. Objects that no remaining bundle has go, unless they are young or are results that the log's
+       newest lines vouch for.
 
     Args:
         store: what to collect in.
@@ -82,7 +85,7 @@ def collect(
     unknown = set() if rules.unknown else listed - {line.entry.bundle for line in lines} - roots
     fresh = {d for d in listed & there.keys() if not _is_old(there[d], rules, now_s)}
     kept = (roots | unknown | fresh) & there.keys()
-    needed = set(kept)
+    needed = {*kept, *needed_results(store, lines)}
     for digest in kept:
         needed |= _contents(store, digest, sure=digest in listed | proofs)
     spare = [stored for digest, stored in there.items() if digest not in needed]

@@ -1,4 +1,4 @@
-"""A store by its name in the config; nothing of it is read yet.
+"""A store in a folder or a bucket, by its name in the config; nothing of it is read yet.
 
 A name never holds credentials: they come from the environment, as the libraries below find them. A
 name that could hold some is refused without being shown.
@@ -25,7 +25,10 @@ _BUCKET = re.compile(rf"//([A-Za-z0-9][A-Za-z0-9._-]{{1,254}})({_PREFIX})")
 _CONTAINER = re.compile(
     rf"//([a-z0-9$][a-z0-9-]{{0,62}}(?:@[a-z0-9.-]{{1,253}})?)({_PREFIX})"
 )  # fmt: skip
-_HOW = "write a folder, file:PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or az://CONTAINER/PREFIX"
+_HOW = (
+    "write a folder, file:PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or "
+    "github-release:TAG"
+)
 
 
 def open_store(spec: str, root: Path) -> ObjectStore:

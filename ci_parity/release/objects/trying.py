@@ -55,11 +55,14 @@ def tried(
 
 def _words(error: Exception) -> str:
     """Return what a library says of a failure, without what an address may hold of secrets."""
-    text = str(error) or type(error).__name__
+    text = error.what if isinstance(error, CiParityError) else str(error)
+    text = text or type(error).__name__
     return visible(re.sub(r"(?<=://)[^/@\s]*@|\?[^\s\"'<>]*", "", text), 300)
 
 
 def _remedy(error: Exception) -> str:
+    if isinstance(error, CiParityError) and error.remedy:
+        return error.remedy
     if isinstance(error, FileNotFoundError):
         return "make the bucket, or correct its address"
     if isinstance(error, PermissionError):

@@ -169,8 +169,3 @@ def times(part: float | None) -> str:
     if 0 < part < _LEAST:
         return f"< {_LEAST:g}{_TIMES}"
     return (f"{part:,.0f}" if part >= 100 else number(part)) + _TIMES
-
-
-def plural(count: int, what: str) -> str:
-    """Return a count of things, such as `1 check` or `1,204 checks`."""
-    return f"{count:,} {what}{'s' * (count != 1)}"

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from ci_parity.base.words import plural
 from ci_parity.records.finding import OutputComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
@@ -12,7 +13,6 @@ from ci_parity.report.html.blocks import (
     figure,
     figures,
     folded,
-    plural,
     rest,
     section,
     status,

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from ci_parity.base.words import plural
 from ci_parity.records.coverage import Cell, CellStatus, CoverageReport, Matrix, MatrixTarget
 from ci_parity.records.outcome import Outcome
 from ci_parity.report.coverage_words import (
@@ -22,7 +23,6 @@ from ci_parity.report.html.blocks import (
     figures,
     folded,
     icon,
-    plural,
     rest,
     section,
     table,
@@ -252,7 +252,7 @@ def _target_evidence(at: int, column: int, matrix: Matrix, target: MatrixTarget)
 
 def _why(cell: Cell) -> Html:
     """Return the reasons for a status, and below them what the runtime lists."""
-    listed = element("div", text(f"listed: {cell.listing}", 300), class_="note")
+    listed = element("div", text(f"presence: {cell.listing}", 300), class_="note")
     return element("div", text(cell.words, 600), listed, class_="sentence")
 
 
@@ -271,8 +271,8 @@ def _legend() -> Html:
     ]
     return section(
         "legend", "What the words mean", element("dl", rows, class_="facts"),
-        element("p", "A listing is the runtime's own word and never counts as tested.",
-                class_="quiet"),
+        element("p", "A listing, or a node that loads alone, is the runtime's own word and never "
+                "counts as tested.", class_="quiet"),
     )  # fmt: skip
 
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 
+from ci_parity.base.words import plural
 from ci_parity.records.finding import Finding
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.html.blocks import (
     SENTENCE,
     folded,
-    plural,
     rest,
     section,
     status,

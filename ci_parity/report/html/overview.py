@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from ci_parity.base.words import plural
 from ci_parity.records.finding import LatencyComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.divergence_words import first_divergence
-from ci_parity.report.html.blocks import SENTENCE, WORDS, icon, plural, where
+from ci_parity.report.html.blocks import SENTENCE, WORDS, icon, where
 from ci_parity.report.html.element import Child, Html, code, element, link, spaced, text, together
 from ci_parity.report.html.files import Files
 from ci_parity.report.html.plots import histogram

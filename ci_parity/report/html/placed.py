@@ -19,6 +19,7 @@ from ci_parity.report.html.blocks import (
     words,
 )
 from ci_parity.report.html.element import Child, Html, code, element, spaced, text
+from ci_parity.report.html.executed import executed
 from ci_parity.report.html.plots import shares
 from ci_parity.report.placement_words import placement_line
 
@@ -39,6 +40,7 @@ def placement(verdict: Verdict) -> Html | None:
         named = spaced(*(where(one.target, one.variant) for one in plain))
         said = "every node ran on the CPU: nothing else was there"
         blocks.append(element("p", spaced(named, said), class_="quiet"))
+        blocks += [executed(one, titled=True) for one in plain]
     return section("placement", "Placement", blocks, rest(len(systems) - _MOST, "systems"))
 
 
@@ -55,6 +57,7 @@ def _system(system: SystemPlacement) -> Html:
         shares(parts[:12]) if parts else None,
         element("p", spaced("asked for", code(system.requested), *used), class_="quiet"),
         _operators(system, [name for name, _ in parts[:12]]),
+        executed(system),
     )  # fmt: skip
 
 

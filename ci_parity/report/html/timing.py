@@ -99,9 +99,10 @@ def _sides(timing: LatencyComparison) -> Html | None:
     lines = [Line(cells=tuple(_measure(one))) for one in timing.measures[:_MOST_MEASURES]]
     columns = (
         Column(name="measure"), *figures("baseline", "candidate"), Column(name="unit"),
-        *figures("change", "samples"), Column(name="note"),
+        *figures("change", "from", "to", "samples"), Column(name="note"),
     )  # fmt: skip
-    return table("Measured beside it; these never decide", columns, lines)
+    caption = "Measured beside it; these never decide. Of tails, the change lies between from and to"
+    return table(f"{caption} (95 %)", columns, lines)
 
 
 def _parts(timing: LatencyComparison) -> tuple[str, str, str]:
@@ -117,6 +118,8 @@ def _measure(one: SideBySide) -> Iterator[Child | Figure]:
         yield _change(one.candidate / one.baseline)
     else:
         yield Figure(value=None)
+    for end in (one.ratio_low, one.ratio_high):
+        yield Figure(value=None) if end is None else _change(end)
     yield Figure(value=float(one.samples), shown=f"{one.samples:,}")
     yield text(one.note, 400)
 

@@ -37,6 +37,8 @@ ASSIGNMENT = "get_provider_graph_assignment_info"
 RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 MEMCPY = ("MemcpyToHost", "MemcpyFromHost")
 KERNEL = "_kernel_time"
+# What a provider made of several nodes is one kernel under a name of its own.
+COMPILED = "(compiled)"
 # A constant becomes an initializer as the graph is loaded: it has no kernel.
 BUILT_IN = ("Constant",)
 # A node of the CPU without a kernel for the first type gets one for the second, and two casts.
@@ -66,7 +68,10 @@ class OnnxRuntime(wire.Runtime):
         return Session(created(request))
 
     def placement(self, request: dict[str, Any], feeds: dict[str, Any]) -> dict[str, Any]:
-        """Say what each node was assigned to, else what ran each kernel; count copies by a run."""
+        """Say what each node was assigned to, else what ran each kernel.
+
+        Copies, and the types that kernels work on, are those of one run.
+        """
         session = created(request, os.path.join(request["folder"], "placement"))
         kernels, why_not = profiled(session, feeds)
         copies = None if why_not else sum(kernel[1] in MEMCPY for kernel in kernels)
@@ -76,11 +81,15 @@ class OnnxRuntime(wire.Runtime):
             parts = [(part.ep_name, part.get_nodes()) for part in assigned()]
             nodes = [(name, node.op_type, node.name) for name, found in parts for node in found]
         elif kernels:
-            method, nodes = "profile", [kernel for kernel in kernels if kernel[1] not in MEMCPY]
+            method = "profile"
+            nodes = [kernel[:3] for kernel in kernels if kernel[1] not in MEMCPY]
         else:
             raise RuntimeError(why_not or "the profile of a run has no kernel")
         operators = wire.counted(nodes, request["provider"])
-        return {"method": method, "operators": operators, "memcpy": copies, "why_not": why_not}
+        return {
+            "method": method, "operators": operators, "memcpy": copies, "why_not": why_not,
+            "executed": executed(kernels),
+        }  # fmt: skip
 
     def kernels(self) -> dict[str, Any]:
         """List the kernels of every provider of this build, with the types each port takes."""
@@ -136,8 +145,24 @@ def registered(kernel: Any, schemas: dict[tuple[str, str], list[Any]]) -> dict[s
     }  # fmt: skip
 
 
-def profiled(session: Any, feeds: dict[str, Any]) -> tuple[list[tuple[str, str, str]], str]:
-    """Run a profiled session once; return provider, operator and name of every kernel that ran.
+def executed(kernels: list[tuple[str, str, str, str, str]]) -> dict[str, Any]:
+    """Count what ran by operator and types; what a provider compiled tells of neither."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    known = {schema.name for schema in state.get_all_operator_schema()}
+    return wire.executed(
+        [
+            (op, takes, gives) if op in known else (COMPILED, "", "")
+            for _, op, _, takes, gives in kernels
+            if op not in MEMCPY
+        ]
+    )
+
+
+def profiled(
+    session: Any, feeds: dict[str, Any]
+) -> tuple[list[tuple[str, str, str, str, str]], str]:
+    """Run a profiled session once; return every kernel that ran, as `kernels_of` does.
 
     Where that cannot be told, it is said why.
     """
@@ -160,15 +185,28 @@ def profiled(session: Any, feeds: dict[str, Any]) -> tuple[list[tuple[str, str, 
             os.remove(file)
 
 
-def kernels_of(events: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Return provider, operator and name of each kernel of a profile, however often it ran."""
+def kernels_of(events: list[dict[str, Any]]) -> list[tuple[str, str, str, str, str]]:
+    """Return each kernel of a profile once, however often it ran.
+
+    Of each its provider, operator and name, and the types of its first input and output; one that
+    has no input takes what it gives.
+    """
     found = {}
     for event in events:
         said, name = event.get("args", {}), event.get("name", "")
         if event.get("cat") == "Node" and name.endswith(KERNEL) and said.get("provider"):
             kernel = said["provider"], said.get("op_name", ""), name[: -len(KERNEL)]
-            found[(*kernel, said.get("node_index"))] = kernel
+            gives = first_type(said.get("output_type_shape"))
+            takes = first_type(said.get("input_type_shape")) or gives
+            found[(*kernel, said.get("node_index"))] = (*kernel, takes, gives)
     return list(found.values())
+
+
+def first_type(tensors: Any) -> str:
+    """Return the element type of the first tensor of a list in a profile, empty without one."""
+    first: dict[str, Any] = next(iter(tensors), {}) if isinstance(tensors, list) else {}
+    name = next(iter(first), "")
+    return ORT_NAMES.get(name, name)
 
 
 class Session(wire.Model):

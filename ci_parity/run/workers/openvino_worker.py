@@ -28,6 +28,8 @@ ONNX_NAMES = {
     "f8e4m3": "float8e4m3fn", "f8e5m2": "float8e5m2", "f8e8m0": "float8e8m0",
     "u4": "uint4", "i4": "int4", "u2": "uint2", "i2": "int2", "f4e2m1": "float4e2m1",
 }  # fmt: skip
+# And in the execution graph of older ones.
+ONNX_NAMES_BEFORE = {"fp32": "float32", "fp16": "float16", "fp64": "float64"}
 # Those that it packs below a byte.
 PACKED = ("uint4", "int4", "uint2", "int2", "float4e2m1")
 VIRTUAL = ("AUTO", "MULTI", "HETERO", "BATCH")
@@ -73,13 +75,19 @@ class OpenVino(wire.Runtime):
         if device in VIRTUAL or len(used) != 1:
             raise ValueError(f"{device} does not say what runs on which of {', '.join(used)}")
         on = request["provider"] if same_device(used[0], device) else used[0]
-        kinds = [
-            (str(node.get_rt_info()["layerType"].astype(str)), node.get_friendly_name())
-            for node in compiled.get_runtime_model().get_ops()
+        operators = [
+            (layer(node, "layerType"), node) for node in compiled.get_runtime_model().get_ops()
         ]
-        nodes = [(on, kind, name) for kind, name in kinds if kind not in NO_OPERATORS]
-        operators = wire.counted(nodes, request["provider"])
-        return {"method": "device", "operators": operators, "memcpy": 0}
+        operators = [(kind, node) for kind, node in operators if kind not in NO_OPERATORS]
+        nodes = [(on, kind, node.get_friendly_name()) for kind, node in operators]
+        ran = [
+            (kind, layer(node, "runtimePrecision"), layer(node, "outputPrecisions"))
+            for kind, node in operators
+        ]
+        return {
+            "method": "device", "operators": wire.counted(nodes, request["provider"]), "memcpy": 0,
+            "executed": wire.executed(ran, own_names=True),
+        }  # fmt: skip
 
     def compiled(self, request: dict[str, Any]) -> tuple[Any, str]:
         """Return the model a request asks for, and the device it is compiled for."""
@@ -135,6 +143,17 @@ class Compiled(wire.Model):
     def values(self, result: Any) -> list[Any]:
         """Return views of the outputs, which the next run overwrites."""
         return [array(self.request.get_output_tensor(index)) for index in self.positions]
+
+
+def layer(node: Any, key: str) -> str:
+    """Return what a compiled model says of a node, the first where it says several; else empty.
+
+    The precision a node computes with, where it is one, under ONNX's name.
+    """
+    info = node.get_rt_info()
+    said = str(info[key].astype(str)).partition(",")[0] if key in info else ""
+    name = said.lower()
+    return said if key == "layerType" else {**ONNX_NAMES, **ONNX_NAMES_BEFORE}.get(name, name)
 
 
 def devices_of(compiled: Any) -> list[str]:

@@ -310,6 +310,21 @@ def counted(nodes: list[tuple[str, str, str]], requested: str) -> list[dict[str,
     return list(found.values())
 
 
+def executed(kernels: list[tuple[str, str, str]], own_names: bool = False) -> dict[str, Any]:
+    """Count what ran, each an operator and the element types it takes and gives first.
+
+    Empty types are not known. `own_names`: operators have the runtime's names, not ONNX's.
+    """
+    counts: dict[tuple[str, str, str], int] = {}
+    for kernel in kernels:
+        counts[kernel] = counts.get(kernel, 0) + 1
+    operators = [
+        {"op_type": op_type, "takes": takes, "gives": gives, "count": count}
+        for (op_type, takes, gives), count in counts.items()
+    ]
+    return {"operators": operators, "own_names": own_names}
+
+
 def check_feeds(ports: list[dict[str, Any]], feeds: dict[str, Any]) -> None:
     """Refuse inputs that the model does not take, for runtimes that would cast, reuse or crash."""
     known = {port["name"]: port["dtype"] for port in ports}

@@ -22,12 +22,12 @@ from ci_parity.coverage.suite import suite_cases
 from ci_parity.detect.identity import model_digest
 from ci_parity.records.coverage import (
     AskedTarget,
+    CoverageObservation,
     CoverageReport,
     Matrix,
     NodeCase,
+    ObservedModel,
     OperatorTable,
-    Signature,
-    UsedSignature,
 )
 from ci_parity.records.finding import Finding, Subject
 from ci_parity.records.observation import InputSet
@@ -38,6 +38,7 @@ from ci_parity.stages.coverage.listing import asked_target
 from ci_parity.stages.coverage.made import made_cases
 from ci_parity.stages.coverage.observing import sightings_with_cases
 from ci_parity.stages.coverage.running import LIMIT_S
+from ci_parity.stages.coverage.sharing import SharedResults
 
 Inputs = Callable[[Path], InputSet]
 """Writes the inputs of a model's cases as exchange files into a folder."""
@@ -67,7 +68,7 @@ class CoverageOptions:
     """What is asked: models, or the whole standard on `targets`, or both.
 
     `baselines` are targets as they were validated last, by name; `roots` are the folders that paths
-    of a command start from, by the name of a target.
+    of a command start from. `shared` is what other runs showed.
     """
 
     models: Sequence[AskedModel]
@@ -80,17 +81,7 @@ class CoverageOptions:
     roots: Roots = HERE
     timeout_s: float = LIMIT_S
     reproduce: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Needs:
-    """What one model asks for, and the tests of it; `not_made` are reasons why some are missing."""
-
-    model: AskedModel
-    sha256: str
-    used: tuple[UsedSignature, ...]
-    cases: tuple[NodeCase, ...]
-    not_made: tuple[tuple[Signature, str], ...]
+    shared: SharedResults | None = None
 
 
 def measure_coverage(options: CoverageOptions, progress: Progress) -> CoverageReport:
@@ -99,46 +90,80 @@ def measure_coverage(options: CoverageOptions, progress: Progress) -> CoverageRe
     Raises:
         CiParityError: a model, input or runtime that cannot be used; then there is no report.
     """
-    suite = suite_cases(options.cache, progress)
-    needs = [_needs(model, suite, options, progress) for model in options.models]
-    wanted = suite if options.all_operators else ()
-    asked: dict[str, AskedTarget] = {}
-    before: dict[str, AskedTarget] = {}
-    for target in options.targets:
-        cases = _cases_on(target, needs, wanted)
-        asked[target.name] = _asked(target, cases, options, progress)
-        if target.name in options.baselines:
-            old = options.baselines[target.name]
-            before[target.name] = _asked(old, cases, options, progress)
-            label = before[target.name].runtime
-            asked[target.name] = replace(asked[target.name], baseline=label)
-    matrices = [_matrix(one, asked, before) for one in needs]
-    operators = (
-        operator_table(Tests.of(suite), [*asked.values()]) if options.all_operators else None
-    )
-    findings = [
-        finding
-        for one, matrix in zip(needs, matrices, strict=True)
-        for finding in coverage_findings(matrix, options.policy, one.model.variant)
-    ]
-    if operators is not None and not needs:
-        findings += _unmeasured(operators)
+    observed = observe_coverage(options, progress)
+    operators = None
+    if options.all_operators:
+        suite = suite_cases(options.cache, progress)
+        operators = operator_table(Tests.of(suite), observed.targets)
+    matrices = matrices_of(observed)
+    findings = findings_of(observed, matrices, options.policy)
+    if operators is not None and not options.models:
+        findings = (*findings, *_unmeasured(operators))
     return CoverageReport(
-        subject=options.subject, outcome=outcome_of(findings), findings=tuple(findings),
-        matrices=tuple(matrices), operators=operators, reproduce=options.reproduce,
+        subject=options.subject, outcome=outcome_of(findings), findings=findings,
+        matrices=matrices, operators=operators, reproduce=options.reproduce,
     )  # fmt: skip
 
 
-def _needs(
-    model: AskedModel, suite: Sequence[NodeCase], options: CoverageOptions, progress: Progress
-) -> _Needs:
+def observe_coverage(options: CoverageOptions, progress: Progress) -> CoverageObservation:
+    """Return what the models ask for, and what their targets list and show; nothing is judged.
+
+    Raises:
+        CiParityError: a model, input or runtime that cannot be used.
+    """
+    suite = suite_cases(options.cache, progress)
+    nodes = [_sightings(model, progress) for model in options.models]
+    models = [
+        _observed(model, seen, suite, options, progress)
+        for model, seen in zip(options.models, nodes, strict=True)
+    ]
+    wanted = suite if options.all_operators else ()
+    asked: list[AskedTarget] = []
+    before: list[AskedTarget] = []
+    for target in options.targets:
+        cases = _cases_on(target, models, wanted)
+        on = [
+            node
+            for model, seen in zip(models, nodes, strict=True)
+            for node in seen
+            if target.name in model.targets
+        ]
+        now = _asked(target, cases, on, options, progress)
+        if target.name in options.baselines:
+            old = options.baselines[target.name]
+            before.append(_asked(old, cases, on, options, progress))
+            now = replace(now, baseline=before[-1].runtime)
+        asked.append(now)
+    return CoverageObservation(models=tuple(models), targets=tuple(asked), before=tuple(before))
+
+
+def matrices_of(observed: CoverageObservation) -> tuple[Matrix, ...]:
+    """Return a matrix for each model."""
+    return tuple(_matrix(model, observed) for model in observed.models)
+
+
+def findings_of(
+    observed: CoverageObservation, matrices: Sequence[Matrix], policy: CoveragePolicy
+) -> tuple[Finding, ...]:
+    """Return what the matrices of an observation's models come to by a policy."""
+    return tuple(
+        finding
+        for model, matrix in zip(observed.models, matrices, strict=True)
+        for finding in coverage_findings(matrix, policy, model.variant)
+    )
+
+
+def _observed(
+    model: AskedModel, sightings: Sequence[Sighting], suite: Sequence[NodeCase],
+    options: CoverageOptions, progress: Progress,
+) -> ObservedModel:  # fmt: skip
     """Return what a model asks for, the suite's tests of those operators, and those made for it."""
-    sightings = _sightings(model, progress)
     wanted = {operator_of(sighting.signature) for sighting in sightings}
     known = [case for case in suite if wanted & {operator_of(s) for s in case.signatures}]
     made, not_made = made_cases(sightings, known, cache=options.cache, progress=progress)
-    return _Needs(
-        model=model, sha256=model_digest(model.path), used=used(sightings),
+    return ObservedModel(
+        name=model.name, variant=model.variant, sha256=model_digest(model.path),
+        targets=tuple(target.name for target in model.targets), used=used(sightings),
         cases=(*known, *made), not_made=tuple(not_made),
     )  # fmt: skip
 
@@ -152,38 +177,40 @@ def _sightings(model: AskedModel, progress: Progress) -> tuple[Sighting, ...]:
 
 
 def _cases_on(
-    target: Target, needs: Sequence[_Needs], wanted: Sequence[NodeCase]
+    target: Target, models: Sequence[ObservedModel], wanted: Sequence[NodeCase]
 ) -> tuple[NodeCase, ...]:
     """Return the tests that are put to a target, each once."""
     found = {case.id: case for case in wanted}
-    for one in needs:
-        if target.name in {asked.name for asked in one.model.targets}:
-            found |= {case.id: case for case in one.cases}
+    for model in models:
+        if target.name in model.targets:
+            found |= {case.id: case for case in model.cases}
     return tuple(found.values())
 
 
 def _asked(
-    target: Target, cases: Sequence[NodeCase], options: CoverageOptions, progress: Progress
-) -> AskedTarget:
+    target: Target, cases: Sequence[NodeCase], nodes: Sequence[Sighting],
+    options: CoverageOptions, progress: Progress,
+) -> AskedTarget:  # fmt: skip
     models = [*(model.path for model in options.models), *(case.model for case in cases[:1])]
     return asked_target(
-        target, cases, models[0], cache=options.cache, progress=progress,
-        timeout_s=options.timeout_s, roots=options.roots,
+        target, cases, models[0], cache=options.cache, progress=progress, nodes=nodes,
+        timeout_s=options.timeout_s, roots=options.roots, shared=options.shared,
     )  # fmt: skip
 
 
-def _matrix(
-    needs: _Needs, asked: Mapping[str, AskedTarget], before: Mapping[str, AskedTarget]
-) -> Matrix:
-    names = [target.name for target in needs.model.targets if target.name in asked]
-    tests = Tests.of(needs.cases, needs.not_made)
-    now = _on(needs, tests, [asked[name] for name in names])
-    was = _on(needs, tests, [before[name] for name in names if name in before])
+def _matrix(model: ObservedModel, observed: CoverageObservation) -> Matrix:
+    tests = Tests.of(model.cases, model.not_made)
+    now, was = (
+        matrix_of(
+            model.name, model.sha256, model.used, tests,
+            [by_name[name] for name in model.targets if name in by_name],
+        )
+        for by_name in (
+            {target.name: target for target in side}
+            for side in (observed.targets, observed.before)
+        )
+    )  # fmt: skip
     return replace(now, changes=changes_of(was.cells, now.cells))
-
-
-def _on(needs: _Needs, tests: Tests, targets: Sequence[AskedTarget]) -> Matrix:
-    return matrix_of(needs.model.name, needs.sha256, needs.used, tests, targets)
 
 
 def _unmeasured(table: OperatorTable) -> list[Finding]:

@@ -9,21 +9,22 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.progress import Progress
 from ci_parity.config.model import PLAIN_CPU, Target
 from ci_parity.config.runtimes import CURRENT, ONNXRUNTIME, command_of, image_of
-from ci_parity.coverage.results import KeptResults, System
+from ci_parity.coverage.results import KeptResult, KeptResults, System, may_pass
 from ci_parity.detect.host import HostSources, host_facts, relevant
-from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult
+from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult, Probe
 from ci_parity.run.crew import Crew, Errand, crew_size
 from ci_parity.run.environments import parse_requirement
 from ci_parity.run.execute import Job
 from ci_parity.run.runtime import HERE, WORKERS, Launch, Roots, components_of, prepare
 from ci_parity.stages.coverage.judging import judge
+from ci_parity.stages.coverage.sharing import SharedResults
 
 logger = logging.getLogger(__name__)
 
@@ -38,11 +39,21 @@ _NO_FALLBACK = "session.disable_cpu_ep_fallback"
 _KEEP_EVERY = 100
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """Results in the order of the cases; those of `measured` were run now, and may be kept."""
+
+    results: tuple[NodeResult, ...]
+    system: System
+    measured: frozenset[str]
+
+
 def run_cases(
     cases: Sequence[NodeCase], target: Target, *, cache: Path, progress: Progress,
     timeout_s: float = LIMIT_S, roots: Roots = HERE, anew: bool = False,
-) -> tuple[NodeResult, ...]:  # fmt: skip
-    """Return what each case shows on a target, in the order of the cases.
+    shared: SharedResults | None = None,
+) -> Ran:  # fmt: skip
+    """Find out what each case shows on a target.
 
     Args:
         cases: have distinct ids.
@@ -52,6 +63,7 @@ def run_cases(
         timeout_s: how long one case may take.
         roots: the folders that paths of a command start from.
         anew: run all of them, whatever is known.
+        shared: what other runs showed; one that records takes nothing from this machine's cache.
 
     Raises:
         ConfigError: the runtime is none.
@@ -59,15 +71,24 @@ def run_cases(
     """
     launch = prepare(target.runtime, cache=cache, roots=roots)
     asked = without_fallback(target)
-    kept = KeptResults(cache / RESULTS, system_of(launch, asked, cache=cache, roots=roots))
+    system = system_of(launch, asked, cache=cache, roots=roots)
+    kept = KeptResults(cache / RESULTS, system)
     found = {case.id: _undefined(case) for case in cases if case.undefined}
-    if not anew:
-        found |= kept.known(case for case in cases if case.id not in found)
+    if shared is not None and not anew:
+        found |= shared.known(system, [case for case in cases if case.id not in found])
+    if not anew and not (shared is not None and shared.records):
+        found |= kept.known([case for case in cases if case.id not in found])
     waiting = [case for case in cases if case.id not in found]
+    fresh: list[KeptResult] = []
     if waiting:
         job = Job(launch=launch, model=waiting[0].model, target=asked, timeout_s=timeout_s)
-        found |= _run(waiting, job, kept, progress)
-    return tuple(found[case.id] for case in cases)
+        fresh = _run(waiting, job, kept, progress, found)
+        if shared is not None:
+            shared.add(system.digest, system.label, fresh)
+    return Ran(
+        results=tuple(found[case.id] for case in cases), system=system,
+        measured=frozenset(one.result.case for one in fresh if not may_pass(one.result)),
+    )  # fmt: skip
 
 
 def system_of(launch: Launch, target: Target, *, cache: Path, roots: Roots = HERE) -> System:
@@ -120,20 +141,25 @@ def _undefined(case: NodeCase) -> NodeResult:
 
 
 def _run(
-    cases: Sequence[NodeCase], job: Job, kept: KeptResults, progress: Progress
-) -> dict[str, NodeResult]:
-    """Run cases, judge each as it comes, and keep what is known every so often."""
+    cases: Sequence[NodeCase], job: Job, kept: KeptResults, progress: Progress,
+    found: dict[str, NodeResult],
+) -> list[KeptResult]:  # fmt: skip
+    """Run cases, judge each as it comes, and keep what is known every so often.
+
+    What was found is added to `found`; returned is what may be kept of it.
+    """
     by_id = {case.id: case for case in cases}
     errands = [
         Errand(
             name=case.id, model=case.model, folder=case.folder, inputs=case.inputs,
             outputs=tuple(record.name for record in case.outputs),
+            only_loads=case.probe is Probe.LOAD,
         )
         for case in cases
     ]  # fmt: skip
     provider = job.target.provider
-    found: dict[str, NodeResult] = {}
-    fresh: list[tuple[NodeCase, NodeResult]] = []
+    fresh: list[KeptResult] = []
+    written = 0
     title = f"{len(cases)} node tests on {job.launch.label}, {provider}"
     shown = Path(os.path.commonpath([case.folder for case in cases]))
     with (
@@ -145,13 +171,14 @@ def _run(
             case = by_id[done.errand.name]
             found[case.id] = judge(case, done, provider)
             done.discard()
-            fresh.append((case, found[case.id]))
-            if len(fresh) >= _KEEP_EVERY:
-                kept.add(fresh)
-                fresh.clear()
+            if not done.given_up:
+                fresh.append(KeptResult(digest=case.digest, result=found[case.id]))
+            if len(fresh) - written >= _KEEP_EVERY:
+                kept.add(fresh[written:])
+                written = len(fresh)
             step.advance()
-        kept.add(fresh)
-    return found
+        kept.add(fresh[written:])
+    return fresh
 
 
 @contextmanager

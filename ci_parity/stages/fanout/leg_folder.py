@@ -1,4 +1,6 @@
-"""A leg on disk: `leg.json`, and a kept run for each trial; untrusted when read back.
+"""A leg on disk: `leg.json`, a kept run for each trial, and results of single operators.
+
+All of it is untrusted when read back.
 
 The folder travels as an artifact. Reading refuses what is not exactly a leg's; whether it is the
 leg that was planned, `arrivals` asks. Nothing here judges.
@@ -16,12 +18,14 @@ from ci_parity.base.canonical import Json, canonical_bytes
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.files import write_atomic
 from ci_parity.records.codec import from_bytes, to_json
+from ci_parity.records.coverage import CoverageObservation
 from ci_parity.records.kept import KeptRun
 from ci_parity.records.leg_report import LegReport
+from ci_parity.stages.fanout.leg_coverage import FILE, read_coverage
 from ci_parity.stages.kept_runs import read_run
 from ci_parity.stages.report_folder import drop_reproductions
 
-VERSION = 1
+VERSION = 2
 RECORD = "leg.json"
 TRIALS = "trials"
 MAIN_TRIAL = "trial"
@@ -32,16 +36,21 @@ _TRIAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivedLeg:
-    """A leg as it was read: its report, and its kept runs by the name of the trial."""
+    """A leg as it was read: its report, and its kept runs by the name of the trial.
+
+    `coverage` is what tests of single operators showed, None where the leg brings none.
+    """
 
     folder: Path
     report: LegReport
     trials: Mapping[str, KeptRun]
+    coverage: CoverageObservation | None = None
 
 
 def clear(folder: Path) -> None:
     """Delete what an earlier leg left in a folder; a run that ends early then has left no leg."""
-    (folder / RECORD).unlink(missing_ok=True)
+    for name in (RECORD, FILE):
+        (folder / name).unlink(missing_ok=True)
     trials = folder / TRIALS
     if trials.is_symlink():
         trials.unlink()
@@ -77,8 +86,9 @@ def read_leg(folder: Path) -> ArrivedLeg:
     if len(names) > _MAX_TRIALS or len(set(names)) < len(names):
         raise EvidenceError("a trial is named twice, or there are too many", where=str(record))
     return ArrivedLeg(
-        folder=folder, report=report, trials={name: _read_trial(folder, name) for name in names}
-    )
+        folder=folder, report=report, trials={name: _read_trial(folder, name) for name in names},
+        coverage=read_coverage(folder, report.coverage) if report.coverage else None,
+    )  # fmt: skip
 
 
 def _read_trial(folder: Path, name: str) -> KeptRun:

@@ -48,7 +48,7 @@ class PointerCarrier:
     def carry(self, line: LogLine, folder: Path) -> None:  # noqa: ARG002 - it needs no files
         """Move the pointer to the line."""
         pointer = point(self.stream.log, self.store, line, self.key)
-        self.say(f"channel {pointer.channel} is at line {pointer.seq + 1}, sha256:{pointer.bundle}")
+        self.say(f"channel {pointer.channel} is at record {pointer.seq}, sha256:{pointer.bundle}")
 
     def _pointer(self) -> ChannelPointer | None:
         return pointed(self.store, self.stream.channel, self.stream.name)

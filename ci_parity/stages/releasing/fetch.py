@@ -78,7 +78,7 @@ def follow(following: Following, say: Say) -> Fetched:
         words = f"nothing was released on channel {following.channel} of {following.deployment}"
         return Fetched(outcome=Outcome.INCONCLUSIVE, reasons=(words,))
     line, checkpoint, note = _proven(following.store, pointer)
-    say(f"line {line.seq + 1} of {checkpoint.origin}, {line.entry.kind.value}, "
+    say(f"record {line.seq} of {checkpoint.origin}, {line.entry.kind.value}, "
         f"sha256:{pointer.bundle}")  # fmt: skip
     vouched = _vouched(following, checkpoint, note)
     if vouched is not None:

@@ -37,6 +37,11 @@ _NO_STORE = (
     "but what the log says"
 )
 
+_UNSIGNED = (
+    "unsigned: no key here signs the log's checkpoint; `ci-parity log attest` signs what it says "
+    "of the bundle"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releasing:
@@ -135,9 +140,11 @@ def put_out(releasing: Releasing, say: Say) -> Done:
         return Done(outcome=line.outcome, bundle=bundle, reasons=line.reasons)
     newest = current(stream.log.read(), **stream.of)
     if newest is not None and newest.seq > line.seq and newest.entry.bundle != bundle:
-        why = f"it was released by line {line.seq + 1}, and {in_words(newest)} put out another"
+        why = f"it was released by record {line.seq}, and {in_words(newest)} put out another"
         return Done(outcome=Outcome.FAIL, bundle=bundle, reasons=(why,), line=line)
     say(f"{in_words(line)} of {stream.log.label}")
+    if releasing.asked.key is None:
+        say(_UNSIGNED)
     _point(releasing, line, say)
     return Done(outcome=Outcome.PASS, bundle=bundle, line=line)
 
@@ -183,4 +190,4 @@ def _point(releasing: Releasing, line: LogLine, say: Say) -> None:
     if store is None:
         return
     pointer = point(releasing.stream.log, store, line, releasing.asked.key)
-    say(f"channel {pointer.channel} is at line {pointer.seq + 1}, sha256:{pointer.bundle}")
+    say(f"channel {pointer.channel} is at record {pointer.seq}, sha256:{pointer.bundle}")

@@ -20,9 +20,10 @@ from ci_parity.release.bundle.extract import refuse_broken
 from ci_parity.release.bundle.verify import Verified, digest_text, verify_bundle
 from ci_parity.release.decisions import Decision, going_out, may_roll_back, record
 from ci_parity.release.objects.object_store import ObjectStore
-from ci_parity.release.query import barred, current, validations, ways_back
+from ci_parity.release.query import barred, current, put_back, validations, ways_back
 from ci_parity.stages.releasing.carriers import Carrier, MakeCarriers
 from ci_parity.stages.releasing.environment import drift
+from ci_parity.stages.releasing.proposing import PullRequests, Target, run_key
 from ci_parity.stages.releasing.stream import (
     Asked,
     Done,
@@ -38,21 +39,30 @@ Say = Callable[[str], None]
 Judge = Callable[[Path, str], Verdict]
 """Judges a bundle's folder under its config on this machine, as `bundle validate` does."""
 
+MakePullRequests = Callable[[Stream], PullRequests]
+
+_SAME = "this machine is what it was validated on: same runtimes, same drivers"
 _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """A bundle to go back to, restored and good here: the line that proves it, and its files."""
+    """A bundle to go back to, restored: the line that proves it, its files, how it is good here."""
 
     proof: LogLine
     folder: Path
-    config: str
+    found: Verified
+    held: str = ""
+
+    @property
+    def config(self) -> str:
+        """Its config file below the folder, empty where it was discovered."""
+        return self.found.facts.config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollingBack:
-    """What is asked of one rollback, and what it works with."""
+    """What is asked of one rollback, and what it works with; `pulls` where it is proposed first."""
 
     stream: Stream
     store: ObjectStore
@@ -63,6 +73,7 @@ class RollingBack:
     scratch: Path
     say: Say
     carriers: tuple[Carrier, ...]
+    pulls: PullRequests | None = None
 
     def carry(self, line: LogLine, folder: Path) -> None:
         """Put what is recorded in effect, wherever it is not yet."""
@@ -81,16 +92,18 @@ class RollingBack:
 
 
 def roll_back(
-    asked: Asked, to: str, reason: str, *, judge: Judge, carriers: MakeCarriers, host: HostSources,
-    say: Say,
+    asked: Asked, to: str, reason: str, *, judge: Judge, carriers: MakeCarriers,
+    pulls: MakePullRequests, host: HostSources, say: Say,
 ) -> Done:  # fmt: skip
     """Go back to a bundle, or say why that cannot be; what is out is untouched then.
 
     1. A rollback that was recorded and not carried out is carried out, and that is all.
     2. The bundle: the one asked for, else the newest that is proven and whole.
     3. Its bytes out of the store, hashed; its environment held against this machine's.
-    4. The line.
-    5. Whatever carries it out: the channel's pointer, a folder here, a pull request.
+    4. Where rollbacks go by pull request and the branch has not gone back yet, a proposal, and that
+       is all (`proposing`).
+    5. The line.
+    6. Whatever carries it out: the channel's pointer, a folder here.
 
     Args:
         asked: which checkout, log and base branch.
@@ -98,6 +111,7 @@ def roll_back(
         reason: why, in words that stand in the log.
         judge: judges a bundle's folder on this machine.
         carriers: make of the stream what carries out what is recorded.
+        pulls: makes of the stream what proposes; asked only where the config says so.
         host: where to read this machine's facts.
         say: takes each sentence for the reader.
 
@@ -114,11 +128,13 @@ def roll_back(
             remedy="set release.store and release again, or check out the commit that "
             "`ci-parity log show` names and deploy its files",
         )
+    by_pull_request = stream.deployment.release.rolls_back_by_pull_request
     with tempfile.TemporaryDirectory(prefix="ci-parity-") as scratch:
         rolling = RollingBack(
             stream=stream, store=stream.store, asked=asked,
             required=required(stream, asked, Path(scratch) / "base"), judge=judge, host=host,
             scratch=Path(scratch), say=say, carriers=carriers(stream, stream.store),
+            pulls=pulls(stream) if by_pull_request else None,
         )  # fmt: skip
         return go_back(rolling, wanted, reason)
 
@@ -131,9 +147,18 @@ def go_back(rolling: RollingBack, wanted: str, reason: str) -> Done:
         return done
     if done is not None:
         return _carried_again(rolling, done)
+    place = rolling.pulls.place(lines, rolling.scratch) if rolling.pulls else None
+    if rolling.pulls and place and not wanted:
+        wanted = rolling.pulls.merged(place, lines, rolling.required)
     way = _the_way_back(rolling, lines, wanted)
     if isinstance(way, Done):
         return way
+    if rolling.pulls and place:
+        target = Target(proof=way.proof, folder=way.folder, found=way.found, held=way.held)
+        proposed = rolling.pulls.propose(place, lines, target, reason)
+        if proposed is not None:
+            return proposed
+        rolling.say(f"branch {place.there.branch} has it already")
     return _gone_back(rolling, way, reason)
 
 
@@ -150,8 +175,13 @@ def _done_before(
     out = current(lines, **rolling.stream.of)
     own = _of_this_run(rolling, lines)
     if own is not None and out is not None and out.seq != own.seq:
-        why = f"this run went back by line {own.seq + 1}, and {in_words(out)} came after it"
+        why = f"this run went back by record {own.seq}, and {in_words(out)} came after it"
         return Done(outcome=Outcome.FAIL, bundle=own.entry.bundle, reasons=(why,), line=own)
+    back = put_back(lines, **rolling.stream.of)
+    if back is not None and wanted in ("", back.entry.bundle):
+        return back
+    if out is not None and (why := _outrun(rolling, lines, out)):
+        return Done(outcome=Outcome.FAIL, bundle=out.entry.bundle, reasons=(why,))
     if out is None or out.entry.kind is not EntryKind.ROLLED_BACK:
         return None
     if out.entry.bundle in barred(lines, **rolling.stream.of):
@@ -166,10 +196,22 @@ def _of_this_run(rolling: RollingBack, lines: Sequence[LogLine]) -> LogLine | No
     return next(of_run, None)
 
 
+def _outrun(rolling: RollingBack, lines: Sequence[LogLine], out: LogLine) -> str:
+    """Say what came after a proposal of this run, empty where what it is about is still out."""
+    if not rolling.asked.run:
+        return ""
+    key = f"{run_key(rolling.asked, rolling.stream)}/barred/"
+    for line in lines[: out.seq]:
+        if line.entry.idempotency.startswith(key):
+            return (
+                f"this run proposed to go back (record {line.seq}), and {in_words(out)} came after"
+            )
+    return ""
+
+
 def _own(rolling: RollingBack) -> str:
-    """Return how the keys of this run's lines begin."""
-    run = rolling.asked.run or "by hand"
-    return f"{run}/{rolling.stream.name}/{rolling.stream.channel}/rolled_back/"
+    """Return how the keys of this run's rollbacks begin."""
+    return f"{run_key(rolling.asked, rolling.stream)}/rolled_back/"
 
 
 def _carried_again(rolling: RollingBack, line: LogLine) -> Done:
@@ -198,7 +240,7 @@ def _the_way_back(rolling: RollingBack, lines: Sequence[LogLine], wanted: str) -
             passed.append(f"sha256:{bundle}: {error.what}")
             rolling.say(f"  passed over: {error.what}")
             continue
-        way = Way(proof=proof, folder=folder, config=found.facts.config)
+        way = Way(proof=proof, folder=folder, found=found)
         return _good_here(rolling, lines, way)
     if wanted and not passed:
         reasons = rolling.decide(lines, wanted).reasons
@@ -235,8 +277,8 @@ def _good_here(rolling: RollingBack, lines: Sequence[LogLine], way: Way) -> Way 
     proofs = validations(lines, bundle, **rolling.stream.of)
     moved = drift(way.folder, way.config, proofs, rolling.host)
     if not moved:
-        rolling.say("  this machine is what it was validated on: same runtimes, same drivers")
-        return way
+        rolling.say(f"  {_SAME}")
+        return replace(way, held=_SAME)
     for words in moved[:_SHOWN]:
         rolling.say(f"  drifted: {words}")
     if len(moved) > _SHOWN:
@@ -252,7 +294,9 @@ def _good_here(rolling: RollingBack, lines: Sequence[LogLine], way: Way) -> Way 
     # What was judged is what goes out: no file was touched meanwhile.
     refuse_broken(verify_bundle(way.folder, bundle), way.folder)
     rolling.say(f"  it holds here: {verdict.summary}")
-    return way
+    return replace(
+        way, held=f"it is another than that of then; judged again here: {verdict.summary}"
+    )
 
 
 def _not_good(bundle: str, outcome: Outcome, reasons: Sequence[str]) -> Done:

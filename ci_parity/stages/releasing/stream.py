@@ -71,13 +71,15 @@ class Stream:
 class Done:
     """How an act ended: `bundle` is what it was about, `line` what the log says of it now.
 
-    `reasons` say why it is not out; a pass has none.
+    `reasons` say why it is not out; a pass has none. With a `pull_request`, its address, the bundle
+    is not out, and `line` bars what is.
     """
 
     outcome: Outcome
     bundle: str
     reasons: tuple[str, ...] = ()
     line: LogLine | None = None
+    pull_request: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +107,11 @@ def open_stream(asked: Asked) -> Stream:
         raise ConfigError(
             "there is no release log: nothing says what was validated",
             where=deployment.origin,
-            remedy="set release.log in ci-parity.yml, or pass --log file:PATH",
+            remedy="set release.log in ci-parity.yml, or pass --log, such as file:PATH",
         )
     store = None
     if release.store:
-        from ci_parity.release.objects.opening import open_store
+        from ci_parity.stages.releasing.stores import open_store
 
         store = open_store(release.store, deployment.root)
     return Stream(
@@ -175,4 +177,4 @@ def act(idempotency: str, asked: Asked, now: datetime | None = None) -> Act:
 
 def in_words(line: LogLine) -> str:
     """Return a line of the log as a reader is told of it."""
-    return f"line {line.seq + 1} ({line.entry.kind.value.replace('_', ' ')})"
+    return f"record {line.seq} ({line.entry.kind.value.replace('_', ' ')})"

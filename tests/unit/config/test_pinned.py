@@ -35,6 +35,13 @@ def test_the_version_is_that_of_the_file(tmp_path: Path) -> None:
     assert runtime_of(tmp_path, "{requires: requirements.txt}") == "onnxruntime==1.32.0"
 
 
+def test_the_python_stands_beside_the_file(tmp_path: Path) -> None:
+    """A lock says which version, not on which Python it serves."""
+    pinned(tmp_path, "onnxruntime==1.31.1\n")
+    runtime = runtime_of(tmp_path, '{requires: requirements.txt, python: "3.12"}')
+    assert runtime == 'onnxruntime==1.31.1; python_version == "3.12"'
+
+
 def test_a_package_can_be_named(tmp_path: Path) -> None:
     """Where a file pins several, and for runtimes that are no onnxruntime."""
     pinned(tmp_path, "onnxruntime==1.31.1\nonnxruntime-gpu==1.30.0\nopenvino==2026.4.1\n")

@@ -39,6 +39,32 @@ def test_a_command_has_one_spelling() -> None:
     assert target("cpu", {"runtime": 'command: [ "a", "b" ]'}).runtime == 'command:["a","b"]'
 
 
+def test_a_requirement_may_ask_for_a_python() -> None:
+    """As a mapping it is the same text as with its marker; without a Python it is the pin alone."""
+    asked = {"requirement": "onnxruntime==1.20.1", "python": "3.12"}
+    text = 'onnxruntime==1.20.1; python_version == "3.12"'
+    assert target("cpu", {"runtime": asked}).runtime == text
+    assert target("cpu", {"runtime": text}).runtime == text
+    plain = {"requirement": "onnxruntime==1.20.1"}
+    assert target("cpu", {"runtime": plain}).runtime == "onnxruntime==1.20.1"
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"requirement": "onnxruntime==1.20.1", "python": 3.12}, "3.12 is not of type 'string'"),
+        ({"requirement": "onnxruntime==1.20.1", "python": "3"}, "'3' does not match"),
+        ({"requirement": "onnxruntime==1.20.1", "python": "2.7"}, "'2.7' does not match"),
+        ({"requirement": "current", "python": "3.12"}, "'current' does not match"),
+        ({"requirement": "onnxruntime==1; x", "python": "3.12"}, "does not match"),
+        ({"requirement": "onnxruntime==1.20.1", "pyhton": "3.12"}, "did you mean 'python'?"),
+    ],
+)
+def test_a_python_that_is_none_is_refused(value: object, said: str) -> None:
+    """A number would lose the nought of 3.10; more than a pin is no requirement here."""
+    assert said in refusal(runtime=value).what
+
+
 def test_a_requirement_is_no_command() -> None:
     """Nor is the onnxruntime at hand."""
     assert command_of("onnxruntime==1.32.0") is None

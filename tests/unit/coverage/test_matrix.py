@@ -10,12 +10,14 @@ from ci_parity.records.coverage import (
     AskedTarget,
     CellStatus,
     Kernel,
+    Listed,
     Listing,
     Matrix,
     NodeOutcome,
     NodeResult,
     Port,
     Presence,
+    Probed,
     Signature,
     UsedSignature,
 )
@@ -110,6 +112,38 @@ def test_nothing_makes_a_cell_better_than_its_worst_test() -> None:
     """Over all pairs: a test that is added to a failing cell leaves it failing."""
     for one, other, presence in product((F, C, T), NodeOutcome, Presence):
         assert status_of([result(one), result(other, 1)], presence) is CellStatus.FAILING
+
+
+@pytest.mark.parametrize(
+    ("listing", "presence", "broken", "status"),
+    [
+        (SILENT, YES, None, CellStatus.PRESENT),
+        (SILENT, NO, None, CellStatus.UNSUPPORTED),
+        (SILENT, OPEN, None, CellStatus.UNTESTED),
+        (SILENT, OPEN, result(C, evidence="signal 11"), CellStatus.FAILING),
+        # What a runtime lists is its own word, and counts before what it does with a node.
+        (LISTED, NO, None, CellStatus.PRESENT),
+    ],
+)
+def test_a_node_alone_tells_where_no_listing_does(
+    listing: Listing, presence: Presence, broken: NodeResult | None, status: CellStatus
+) -> None:
+    """Whether it is there; never that it passes. A crash fails, and stands with the tests."""
+    words = "what came of this node alone"
+    told = Probed(signature=SOFTMAX, listed=Listed(presence=presence, words=words), broken=broken)
+    asked = replace(target(listing=listing), probed=(told,))
+    cell = cell_of(used(), "Softmax", node_tests(0), asked)
+    assert cell.status is status
+    assert cell.failed == (() if broken is None else (broken,))
+    if listing is SILENT:
+        assert (cell.presence, cell.listing) == (presence, words)
+        assert (words if broken is None else "signal 11") in cell.words
+    other = cell_of(used(SOFTMAX_HALF), "Softmax", node_tests(0), replace(asked, listing=SILENT))
+    assert other.status is CellStatus.UNTESTED
+    passed = replace(asked, results={"onnx/test_0": result(P)})
+    assert cell_of(used(), "Softmax", node_tests(1), passed).status is (
+        CellStatus.PASSING if broken is None else CellStatus.FAILING
+    )
 
 
 def test_a_cell_names_its_tests() -> None:
@@ -218,7 +252,7 @@ def test_a_matrix_has_every_signature_on_every_target() -> None:
     [
         ("PP", "2 of 2 signatures tested, none failing"),
         ("PF", "2 of 2 signatures tested, 1 failing: s1"),
-        ("LU", "0 of 2 signatures tested, none failing; 1 listed but untested: s0; 1 unknown: s1"),
+        ("LU", "0 of 2 signatures tested, none failing; 1 present but untested: s0; 1 unknown: s1"),
         ("FX", "1 of 2 signatures tested, 1 failing: s0; 1 unsupported: s1"),
         ("F" * 7, "7 of 7 signatures tested, 7 failing: s0, s1, s2, s3, s4 and 2 more"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ci_parity.coverage.results import KeptResults, System
+from ci_parity.coverage.results import KeptResult, KeptResults, System
 from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult
 from tests.support.node_cases import node_case
 
@@ -24,9 +24,10 @@ def cases(tmp_path: Path) -> list[NodeCase]:
     return [node_case(tmp_path / "suite", name, {"y": np.array([1.0])}) for name in "abc"]
 
 
-def result(case: NodeCase, outcome: NodeOutcome, evidence: str = "") -> tuple[NodeCase, NodeResult]:
-    """Return a case and its result."""
-    return case, NodeResult(case=case.id, outcome=outcome, evidence=evidence)
+def result(case: NodeCase, outcome: NodeOutcome, evidence: str = "") -> KeptResult:
+    """Return the result of a case."""
+    shown = NodeResult(case=case.id, outcome=outcome, evidence=evidence)
+    return KeptResult(digest=case.digest, result=shown)
 
 
 def kept(folder: Path, **changes: Any) -> KeptResults:
@@ -75,12 +76,33 @@ def test_a_test_that_changed_is_not_known(folder: Path, cases: list[NodeCase]) -
     assert list(kept(folder).known(changed)) == [case.id for case in cases[1:]]
 
 
-def test_what_may_pass_is_not_kept(tmp_path: Path, cases: list[NodeCase]) -> None:
-    """A loaded machine may bring about a time-out; what did not reach the runtime says nothing."""
-    outcomes = (NodeOutcome.TIMED_OUT, NodeOutcome.SKIPPED, NodeOutcome.CRASHED)
+@pytest.mark.parametrize(
+    ("outcome", "words"),
+    [
+        (NodeOutcome.TIMED_OUT, "no answer to 'run' within 30 s"),
+        (NodeOutcome.CRASHED, "the worker took more than 0.5 GiB of memory, and was ended"),
+        (NodeOutcome.CRASHED, "the worker was ended by SIGKILL during 'run'"),
+        (NodeOutcome.CRASHED, "its outputs cannot be read: No space left on device"),
+        (NodeOutcome.FAIL, "it ended with an error: std::bad_alloc"),
+    ],
+)
+def test_what_may_be_the_machines_doing_is_not_kept(
+    outcome: NodeOutcome, words: str, tmp_path: Path, cases: list[NodeCase]
+) -> None:
+    """A loaded machine, a small one, a full disk; the others of the same run are kept."""
     results = kept(tmp_path / "kept")
-    results.add([result(case, outcome) for case, outcome in zip(cases, outcomes, strict=True)])
-    assert list(results.known(cases)) == [cases[2].id]
+    results.add(
+        [result(cases[0], outcome, words), result(cases[1], NodeOutcome.CRASHED, "SIGSEGV")]
+    )
+    assert list(results.known(cases)) == [cases[1].id]
+
+
+def test_what_did_not_reach_the_runtime_is_kept(tmp_path: Path, cases: list[NodeCase]) -> None:
+    """It would not the next time either."""
+    results = kept(tmp_path / "kept")
+    words = "it ran on CPUExecutionProvider, not on CUDAExecutionProvider"
+    results.add([result(cases[0], NodeOutcome.SKIPPED, words)])
+    assert results.known(cases)[cases[0].id].outcome is NodeOutcome.SKIPPED
 
 
 @pytest.mark.parametrize("position", range(3))

@@ -9,7 +9,7 @@ from ci_parity.detect.changes import compare_identities, forced
 from ci_parity.records.condensed import condense
 from ci_parity.records.identity import Axis, BaselineSource, Identity
 
-SOURCE = BaselineSource(kind="log", label="line 3")
+SOURCE = BaselineSource(kind="log", label="record 3")
 IDENTITY = Identity(
     target="cpu",
     variant="int8",

@@ -45,7 +45,7 @@ def test_43_refuses_an_edited_line() -> None:
     """A well-formed edit shows at the next line, whose link no longer fits."""
     edited = changed(LINES[1], put("channel", "edge-test"))
     error = refusal(b"".join([LINES[0], edited, *LINES[2:]]))
-    assert error.where.endswith("line 3")
+    assert error.where.endswith("record 2")
     assert "does not follow" in error.what
 
 
@@ -53,26 +53,26 @@ def test_43_refuses_an_inserted_line() -> None:
     """A line between two others moves all later numbers."""
     extra = encode_line(entry(9), log=ORIGIN, seq=2, prev=digest(LINES[1][:-1].decode()))
     error = refusal(b"".join([*LINES[:2], extra, *LINES[2:]]))
-    assert error.where.endswith("line 4")
+    assert error.where.endswith("record 3")
     assert "sequence number 2 stands where 3 belongs" in error.what
 
 
 def test_43_refuses_a_deleted_line() -> None:
     """A line taken out of the middle leaves a gap."""
     error = refusal(b"".join([*LINES[:2], *LINES[3:]]))
-    assert error.where.endswith("line 3")
+    assert error.where.endswith("record 2")
     assert "sequence number 3 stands where 2 belongs" in error.what
 
 
 def test_43_refuses_a_deleted_first_line() -> None:
     """A log that starts later than at 0 lost its beginning."""
-    assert refusal(b"".join(LINES[1:])).where.endswith("line 1")
+    assert refusal(b"".join(LINES[1:])).where.endswith("record 0")
 
 
 def test_43_refuses_reordered_lines() -> None:
     """Two lines that changed places are out of sequence."""
     error = refusal(b"".join([LINES[0], LINES[2], LINES[1], *LINES[3:]]))
-    assert error.where.endswith("line 2")
+    assert error.where.endswith("record 1")
 
 
 def test_44_refuses_a_forked_line() -> None:
@@ -97,14 +97,14 @@ def test_refuses_a_first_line_that_follows_something() -> None:
 def test_refuses_a_second_line_with_one_key() -> None:
     """One act stands in a log once."""
     error = refusal(log_of(entry(1), entry(2), entry(1)))
-    assert error.where.endswith("line 3")
+    assert error.where.endswith("record 2")
     assert "acme/models/1/1/validated" in error.what
 
 
 def test_refuses_a_torn_last_line() -> None:
     """A piece without a newline is named as torn, with its size."""
     error = refusal(LOG[:-10])
-    assert error.where.endswith("line 5")
+    assert error.where.endswith("record 4")
     assert "torn last line" in error.what
     assert "without a newline" in error.what
 
@@ -117,7 +117,7 @@ def test_refuses_a_last_line_that_only_lost_its_newline() -> None:
 def test_refuses_windows_line_endings() -> None:
     """A carriage return is named, because a checkout that converts files is its usual cause."""
     error = refusal(LOG.replace(b"\n", b"\r\n"))
-    assert error.where.endswith("line 1")
+    assert error.where.endswith("record 0")
     assert "carriage return" in error.what
 
 
@@ -125,7 +125,7 @@ def test_refuses_windows_line_endings() -> None:
 def test_refuses_a_blank_line(at: int) -> None:
     """No blank line stands anywhere, not at the end either."""
     error = refusal(b"".join([*LINES[:at], b"\n", *LINES[at:]]))
-    assert error.where.endswith(f"line {at + 1}")
+    assert error.where.endswith(f"record {at}")
     assert error.what == "a blank line"
 
 
@@ -138,7 +138,7 @@ def test_only_a_newline_ends_a_line(separator: str) -> None:
 def test_47_refuses_another_origin() -> None:
     """A whole log of another repository is not this one's."""
     error = refusal(LOG, origin="git.example/acme/other")
-    assert error.where.endswith("line 1")
+    assert error.where.endswith("record 0")
     assert "belongs to the log 'git.example/acme/models'" in error.what
 
 
@@ -148,7 +148,7 @@ def test_47_refuses_a_line_carried_over_from_another_log() -> None:
         entry(9), log="git.example/acme/other", seq=5, prev=digest(LINES[4][:-1].decode())
     )
     error = refusal(LOG + foreign, origin=None)
-    assert error.where.endswith("line 6")
+    assert error.where.endswith("record 5")
     assert "belongs to the log" in error.what
 
 
@@ -156,7 +156,7 @@ def test_refuses_a_sound_chain_around_a_malformed_line() -> None:
     """Right links do not excuse a line: here a result that contradicts its kind."""
     wrong = relinked(LINES, {2: put("statement.predicate.result", "FAILED")})
     error = refusal(wrong)
-    assert error.where.endswith("line 3")
+    assert error.where.endswith("record 2")
     assert error.what == "validated means PASSED, but the statement says FAILED"
 
 
@@ -226,7 +226,7 @@ def test_refuses_another_entry_under_one_key() -> None:
     other = entry(2, bundle=digest("other"))
     with pytest.raises(EvidenceError, match="already stands for another") as caught:
         place(LOG, other, origin=None, new="fresh", where="log")
-    assert caught.value.where == "log: line 3"
+    assert caught.value.where == "log: record 2"
 
 
 def test_places_nothing_in_a_broken_log() -> None:

@@ -91,14 +91,14 @@ def release(lines: Sequence[LogLine], name: str, **changes: Any) -> Decision:
         ("Va Ba.gpu", "a", "no validated record for int8 on gpu"),
         ("Va Ba.gpu Va.gpu", "a", ""),
         ("Va Ia", "a", ""),
-        ("Va Xa", "a", "revoked by line 2"),
-        ("Va Xa!", "a", "revoked by line 2"),  # revoked in any channel
+        ("Va Xa", "a", "revoked by record 1"),
+        ("Va Xa!", "a", "revoked by record 1"),  # revoked in any channel
         ("Va Xa Va", "a", ""),
-        ("Va Xa Va!", "a", "revoked by line 2"),  # validated anew elsewhere
+        ("Va Xa Va!", "a", "revoked by record 1"),  # validated anew elsewhere
         ("Va Xa Va.cpu", "a", "no validated record for int8 on gpu"),
-        ("Va Ra Vb Rb Ka", "b", "rolled back by line 5"),
+        ("Va Ra Vb Rb Ka", "b", "rolled back by record 4"),
         ("Va Ra Vb Rb Ka Vb", "b", ""),
-        ("Va Ra Vb Rb Ka Ib", "b", "rolled back by line 5"),
+        ("Va Ra Vb Rb Ka Ib", "b", "rolled back by record 4"),
     ],
 )
 def test_releases_only_what_is_proven_and_not_barred(story: str, name: str, reason: str) -> None:
@@ -136,11 +136,11 @@ def test_without_required_targets_nothing_is_released() -> None:
         ("Va Ra Vb Rb", "b", "out already"),
         ("Va Ra Vb", "b", "newer than what is out"),
         ("Va", "a", "nothing was released yet"),
-        ("Va Ra Vb Rb Xa", "a", "revoked by line 5"),
+        ("Va Ra Vb Rb Xa", "a", "revoked by record 4"),
         ("Va! Vb Rb", "a", "no validated record"),
         ("Ba Vb Rb", "a", "no validated record"),
         ("Va.cpu Vb Rb", "a", "no validated record for int8 on gpu"),
-        ("Va Ra Vb Rb Ka", "b", "rolled back by line 5"),
+        ("Va Ra Vb Rb Ka", "b", "rolled back by record 4"),
     ],
 )
 def test_56_goes_back_only_to_an_older_proven_bundle(story: str, name: str, reason: str) -> None:
@@ -233,7 +233,7 @@ def test_a_decision_is_made_on_the_lines_that_the_new_one_follows(tmp_path: Path
     before = path.read_bytes()
     done = record(FileLog(path), going_out(proof, EntryKind.RELEASED, act("release")), decide)
     assert isinstance(done, Decision)
-    assert done.reasons[0] == "revoked by line 2, and not validated since"
+    assert done.reasons[0] == "revoked by record 1, and not validated since"
     assert seen == [2]
     assert path.read_bytes() == before
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import EvidenceError
+from ci_parity.records.latency import LoggedTiming
 from ci_parity.records.release import EntryKind, LogEntry, LogLine
 from ci_parity.release.line import (
     FIRST_PREV,
@@ -26,20 +27,28 @@ WITH_PIPELINE = encode_line(
     entry(identities=(identity("cpu", preprocess=MADE), identity("gpu"))),
     log=ORIGIN, seq=0, prev=FIRST_PREV,
 )[:-1]  # fmt: skip
+TIMINGS = (
+    LoggedTiming(target="cpu", variant="int8", case="typical", p50_ns=1_204_000, sessions=4),
+    LoggedTiming(
+        target="cpu", variant="int8", case='the "largest"', p50_ns=9, sessions=16,
+        log_ratio_ppm=-1_250, error_ppm=800,
+    ),
+)  # fmt: skip
+TIMED = encode_line(entry(timings=TIMINGS), log=ORIGIN, seq=0, prev=FIRST_PREV)[:-1]
 PREDICATE = "statement.predicate"
 TARGET = f"{PREDICATE}.targets.0"
 
 
 def read(line: bytes) -> LogLine:
     """Read a line as the first of its log."""
-    return decode_line(line, log=ORIGIN, seq=0, prev=FIRST_PREV, where="log: line 1")
+    return decode_line(line, log=ORIGIN, seq=0, prev=FIRST_PREV, where="log: record 0")
 
 
 def refused(line: bytes) -> str:
     """Return why a line is refused."""
     with pytest.raises(EvidenceError) as caught:
         read(line)
-    assert caught.value.where == "log: line 1"
+    assert caught.value.where == "log: record 0"
     assert caught.value.remedy
     return caught.value.what
 
@@ -103,6 +112,17 @@ def test_a_line_is_an_in_toto_statement_in_the_chain() -> None:
     }
 
 
+def test_an_index_of_results_stands_first_where_there_is_one() -> None:
+    """A digest and nothing else; a line without one has no such key."""
+    line = encode_line(entry(coverage=digest("i")), log=ORIGIN, seq=0, prev=FIRST_PREV)[:-1]
+    assert json.loads(line)["statement"]["predicate"]["coverage"] == digest("i")
+    assert read(line).entry.coverage == digest("i")
+    assert read(LINE).entry.coverage == ""
+    for bad in ("", "sha256:" + digest("i"), digest("i").upper(), None):
+        refused(changed(line, put(f"{PREDICATE}.coverage", bad))[:-1])
+    assert "64 lowercase" in unwritable(entry(coverage="../x"))
+
+
 def test_a_pipeline_stands_in_its_target_alone_and_in_key_order() -> None:
     """Between policy and provider, and only where there is one: other lines stay what they were."""
     with_one, without = json.loads(WITH_PIPELINE)["statement"]["predicate"]["targets"]
@@ -119,6 +139,37 @@ def test_a_line_of_before_pipelines_reads_as_having_none() -> None:
     record = read(LINE)
     assert {identity.preprocess for identity in record.entry.identities} == {""}
     assert encode_line(record.entry, log=ORIGIN, seq=0, prev=FIRST_PREV) == LINE + b"\n"
+
+
+def test_what_was_timed_stands_beside_the_result() -> None:
+    """A ratio and its error stand there together, or neither does; nothing timed has no key."""
+    first, second = json.loads(TIMED)["statement"]["predicate"]["latency"]
+    assert first == {
+        "target": "cpu", "variant": "int8", "case": "typical", "p50Ns": 1204000, "sessions": 4,
+    }  # fmt: skip
+    assert (second["logRatioPpm"], second["errorPpm"]) == (-1250, 800)
+    assert read(TIMED).entry.timings == TIMINGS
+    assert b"latency" not in LINE
+    assert read(LINE).entry.timings == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "bad"),
+    [
+        ("latency", []),
+        ("latency", "fast"),
+        ("latency", [{}]),
+        ("latency.0.p50Ns", 1.5),
+        ("latency.0.p50Ns", -1),
+        ("latency.0.case", ""),
+        ("latency.0.errorPpm", 3),
+        ("latency.1.logRatioPpm", "0"),
+        ("latency.1.more", 1),
+    ],
+)
+def test_refuses_timings_that_are_none(path: str, bad: Any) -> None:
+    """No array of them is empty, and no number is anything but whole."""
+    refused(changed(TIMED, put(f"{PREDICATE}.{path}", bad))[:-1])
 
 
 def test_refuses_an_empty_pipeline() -> None:
@@ -150,6 +201,11 @@ IDENTITIES = st.builds(
     options=TEXT | st.just(""), optimization=DIGESTS | st.just(""), preprocess=TEXT | st.just(""),
 )  # fmt: skip
 
+TIMED_CASES = st.builds(
+    LoggedTiming, target=TEXT, variant=TEXT, case=TEXT, p50_ns=st.integers(0, 10**12 - 1),
+    sessions=st.integers(0, 16), log_ratio_ppm=st.none() | st.integers(1 - 10**9, 10**9 - 1),
+)  # fmt: skip
+
 
 @given(
     kind=st.sampled_from([EntryKind.BLOCKED, EntryKind.INCONCLUSIVE, EntryKind.REVOKED]),
@@ -158,24 +214,27 @@ IDENTITIES = st.builds(
     failed=st.lists(TEXT, max_size=3),
     counts=st.tuples(st.integers(0, 10**12 - 1), st.integers(0, 10**12 - 1)),
     finished=st.datetimes(),
+    timings=st.lists(TIMED_CASES, max_size=3),
 )
 @settings(deadline=None)
 def test_every_entry_goes_round(
-    kind: EntryKind, texts: Any, identities: Any, failed: Any, counts: Any, finished: Any
-) -> None:
+    kind: EntryKind, texts: Any, identities: Any, failed: Any, counts: Any, finished: Any,
+    timings: Any,
+) -> None:  # fmt: skip
     """What can be written is read back equal, quotes, backslashes and all scripts included."""
     log, channel, key, deployment, tool = texts
     item = entry(
         kind=kind, channel=channel, idempotency=key, deployment=deployment, tool_version=tool,
         identities=tuple(identities), findings_failed=tuple(failed), cases_run=counts[0],
         cases_expected=counts[1], finished_at=f"{finished.isoformat()}Z", run_url="",
+        timings=tuple(timings),
     )  # fmt: skip
     line = encode_line(item, log=log, seq=3, prev=digest("x"))
     assert decode_line(line[:-1], log=log, seq=3, prev=digest("x")).entry == item
 
 
 @given(
-    whole=st.sampled_from([LINE, WITH_PIPELINE]), position=st.integers(0, len(WITH_PIPELINE) - 1),
+    whole=st.sampled_from([LINE, WITH_PIPELINE, TIMED]), position=st.integers(0, len(TIMED) - 1),
     piece=st.binary(max_size=3), cut=st.integers(0, 3),
 )  # fmt: skip
 @settings(deadline=None, max_examples=500)

@@ -1,8 +1,8 @@
-"""What a store of released bytes promises, over a folder and over a bucket of fsspec."""
+"""What a store promises, over a folder, over a bucket of fsspec and over a GitHub release."""
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,16 +14,29 @@ from ci_parity.release.objects.bucket import PART_BYTES
 from ci_parity.release.objects.checked_store import RENEW_AFTER_S, CheckedStore
 from ci_parity.release.objects.fetching import PIECE_BYTES
 from ci_parity.release.objects.keys import digest_of, object_key, pointer_key, pointer_of
-from tests.unit.release.objects import PLACES, faulty_store, file_of, kept, place, sha, store_in
+from tests.unit.release.objects import (
+    PLACES,
+    faulty_store,
+    file_of,
+    kept,
+    opened_place,
+    place,
+    sha,
+    store_in,
+)
 
 DATA = b"the bytes of a model"
 Work = Callable[[], object]
 
 
-@pytest.fixture(params=PLACES)
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> CheckedStore:
-    """Return an empty store of each kind."""
-    return store_in(place(request.param, tmp_path))
+@pytest.fixture(params=(*PLACES, "release"))
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[CheckedStore]:
+    """Give an empty store of each kind."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with opened_place(request.param, tmp_path) as opened:
+        yield store_in(opened)
 
 
 @pytest.mark.parametrize("data", [b"", DATA, bytes(PART_BYTES + 7)])

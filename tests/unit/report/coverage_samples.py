@@ -96,7 +96,7 @@ def matrix() -> Matrix:
     targets = (
         MatrixTarget(
             name="cpu", runtime="onnxruntime==1.32.0", provider=CPU, tests=81,
-            score="4 of 5 signatures tested, none failing; 1 listed but untested: "
+            score="4 of 5 signatures tested, none failing; 1 present but untested: "
             "com.microsoft.BiasGelu", baseline="onnxruntime==1.31.1",
         ),
         MatrixTarget(

@@ -7,6 +7,7 @@ from ci_parity.base.digest import sha256_bytes
 from ci_parity.records.attribution import Attribution, Conclusion, Swap, SystemAxis
 from ci_parity.records.divergence import Conclusion as Found
 from ci_parity.records.divergence import DepthPoint, Divergence, NodeName
+from ci_parity.records.executed import ExecutedGraph, ExecutedOperator, OperatorCount
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison, Subject
 from ci_parity.records.identity import Axis, BaselineSource, Change, ChangeSet, Identity, PairName
 from ci_parity.records.outcome import Outcome
@@ -84,7 +85,7 @@ def identity(runtime: str) -> Identity:
 
 def changes(*moved: Change, kind: str = "log", reason: str = "") -> ChangeSet:
     """Return what moved since a line of the release log."""
-    label = "release log line 7, validated 2026-11-30T10:07:00Z" if kind == "log" else ""
+    label = "release log record 7, validated 2026-11-30T10:07:00Z" if kind == "log" else ""
     before, after = identity("onnxruntime==1.31.1"), identity("onnxruntime==1.32.0")
     return ChangeSet(
         source=BaselineSource(
@@ -184,12 +185,29 @@ def open_divergence() -> Divergence:
     )  # fmt: skip
 
 
+def executed() -> ExecutedGraph:
+    """Return nine kernels made of twelve nodes, with two casts and one that was compiled."""
+    ran = (
+        ("FusedConv", "float32", "float32", 4), ("Softmax", "float32", "float32", 1),
+        ("Cast", "float16", "float32", 1), ("Cast", "float32", "float16", 1),
+        ("Shape", "float16", "int64", 1), ("(compiled)", "", "", 1),
+    )  # fmt: skip
+    file = (("Conv", 4), ("Relu", 4), ("Softmax", 1), ("Shape", 1), ("Identity", 2))
+    return ExecutedGraph(
+        operators=tuple(
+            ExecutedOperator(op_type=op, takes=takes, gives=gives, count=count)
+            for op, takes, gives, count in ran
+        ),
+        original=tuple(OperatorCount(op_type=op, count=count) for op, count in file),
+    )
+
+
 def on_cpu(**changes: Any) -> SystemPlacement:
     """Return a system that had nothing but the CPU."""
     provider = "CPUExecutionProvider"
     sample = SystemPlacement(
         target="cpu", variant="exported", requested=provider, providers=(provider,),
-        placement=Placement(method=Method.CPU),
+        placement=Placement(method=Method.CPU, executed=executed()),
     )  # fmt: skip
     return replace(sample, **changes)
 

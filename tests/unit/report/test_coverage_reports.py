@@ -97,7 +97,7 @@ def test_the_text_names_what_fails_before_what_is_unknown() -> None:
     """And the tests that say so."""
     lines = coverage_text.render(report(operators=None)).splitlines()
     first = next(at for at, line in enumerate(lines) if "fails: edge" in line)
-    second = next(at for at, line in enumerate(lines) if "listed only: cpu" in line)
+    second = next(at for at, line in enumerate(lines) if "present only: cpu" in line)
     assert "made/reshape-1f2e" in lines[first]
     assert first < second
 

@@ -95,10 +95,10 @@ def test_a_verdict_without_tests_is_not_green() -> None:
 
 def test_a_row_that_its_cases_do_not_show_has_a_test_of_its_own() -> None:
     """The table of boundaries and the file cannot say different things."""
-    rows = (row(Outcome.FAIL), row(boundary="unchanged since line 7", cases=0, cases_expected=0))
+    rows = (row(Outcome.FAIL), row(boundary="unchanged since record 7", cases=0, cases_expected=0))
     tests = outcomes_in(render(passed(rows=rows, findings=(), outcome=Outcome.FAIL)))
     assert tests["cpu / exported / baseline→candidate: boundary"] == "failure"
-    assert tests["cpu / exported / unchanged since line 7: boundary"] == "pass"
+    assert tests["cpu / exported / unchanged since record 7: boundary"] == "pass"
 
 
 def test_a_case_has_the_outcome_of_its_worst_finding_and_all_the_evidence() -> None:

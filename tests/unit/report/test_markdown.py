@@ -320,7 +320,7 @@ def test_what_was_validated_last_can_be_restored(name: str) -> None:
     for rung in comment(SAMPLES[name], known):
         assert (
             f"**Last validated: bundle `sha256:{'e' * 16}`, commit `{'b' * 12}`, 2026-11-30, "
-            f"line 7 of branch&#58;log.** To restore it, where another is out, run "
+            f"record 7 of branch&#58;log.** To restore it, where another is out, run "
             f"`ci-parity rollback --to sha256:{'e' * 64}`; else deploy the files of commit "
             f"`{'b' * 12}`."
         ) in rung

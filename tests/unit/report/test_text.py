@@ -72,12 +72,22 @@ def test_an_empty_command_is_not_shown() -> None:
 def test_what_was_measured_beside_a_timing_is_shown() -> None:
     """Under its timing; what was not measured is left out."""
     beside = (
-        SideBySide(name="p95", unit="ms", baseline=2.5, candidate=2.75, samples=640),
+        SideBySide(
+            name="p95",
+            unit="ms",
+            baseline=2.5,
+            candidate=2.75,
+            samples=640,
+            ratio_low=0.98,
+            ratio_high=1.234,
+        ),
         SideBySide(name="p99", unit="ms", baseline=None, candidate=None, samples=640, note="few"),
         SideBySide(name="peak_memory", unit="MiB", baseline=54.5, candidate=60.0, samples=4),
     )
     text = render(passed(latency=(latency(measures=beside),)))
-    assert "    beside it: p95 2.5 to 2.75 ms, peak memory 54.5 to 60 MiB\n" in text
+    assert (
+        "    beside it: p95 2.5 to 2.75 ms [-2.0 %, +23.4 %], peak memory 54.5 to 60 MiB\n" in text
+    )
 
 
 def test_a_latency_that_was_asked_for_and_not_measured_is_said() -> None:

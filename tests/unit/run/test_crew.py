@@ -1,6 +1,7 @@
 """Several workers over many small models: sharing, losses, limits, and what is left behind."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,18 @@ def test_each_errand_runs_once_on_its_own_model(size: int, tmp_path: Path) -> No
         f"case{number}": 100.0 + number for number in range(12)
     }
     assert {one.providers for one in done.values()} == {("CPUExecutionProvider",)}
+
+
+def test_an_errand_may_end_with_loading(tmp_path: Path) -> None:
+    """It is not run: no output, and no error of a run; one of loading is said."""
+    given = errands(
+        tmp_path, {"raises": ["load"], "words": ["x"]}, {"words": ["y"], "raises": ["y"]}, {}
+    )
+    done = all_done(crew(tmp_path, [replace(one, only_loads=True, inputs=()) for one in given]))
+    assert "the graph has a cycle" in done["case0"].run.message
+    assert [done[f"case{number}"].run.status for number in (1, 2)] == [RunStatus.OK] * 2
+    assert done["case2"].providers == ("CPUExecutionProvider",)
+    assert [one.run.outputs for one in done.values()] == [()] * 3
 
 
 def test_results_that_are_let_go_leave_nothing(tmp_path: Path) -> None:

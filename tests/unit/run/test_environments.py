@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from ci_parity.base.errors import ConfigError
+from ci_parity.config.runtimes import python_of
 from ci_parity.run.environments import built, cache_folder, parse_requirement
 
 
@@ -38,7 +39,9 @@ def test_one_version_of_a_runtime_is_a_runtime(text: str, name: str, version: st
         ("onnxruntime==1.32.*", "does not pin one version"),
         ("onnxruntime==1.32.0,<2", "does not pin one version"),
         ("onnxruntime==1.32.0,==1.31.0", "does not pin one version"),
-        ("onnxruntime==1.32.0; python_version < '4'", "does not pin one version"),
+        ("onnxruntime==1.32.0; python_version < '4'", "a marker that chooses no Python"),
+        ("onnxruntime==1.32.0; sys_platform == 'linux'", "a marker that chooses no Python"),
+        ("onnxruntime==1.32.0; python_version == '4.1'", "a marker that chooses no Python"),
         ("onnxruntime @ https://example.com/onnxruntime-1.32.0.whl", "does not pin one version"),
         ("onnxruntime @ file:///tmp/onnxruntime-1.32.0.whl", "does not pin one version"),
         ("numpy==2.0.0", "no worker for runtime 'numpy'"),
@@ -76,6 +79,14 @@ def test_a_version_that_no_worker_can_drive_is_refused(text: str, oldest: str) -
     with pytest.raises(ConfigError) as caught:
         parse_requirement(text)
     assert caught.value.remedy == f"pin {oldest} or later"
+
+
+def test_a_requirement_may_ask_for_a_python() -> None:
+    """By its marker, which has one spelling wherever the runtime is named."""
+    found = parse_requirement("onnxruntime==1.20.1 ;python_version=='3.12'")
+    assert str(found) == 'onnxruntime==1.20.1; python_version == "3.12"'
+    assert python_of(str(found)) == "3.12"
+    assert python_of("onnxruntime==1.20.1") == python_of("current") == ""
 
 
 def test_the_runtimes_are_named(tmp_path: Path) -> None:

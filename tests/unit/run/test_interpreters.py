@@ -61,6 +61,17 @@ def test_other_pythons_are_the_newest_first(tmp_path: Path) -> None:
     assert found[0].tag.startswith("3.100 ")
 
 
+def test_the_pythons_with_wheels_are_read_from_the_words_of_uv() -> None:
+    """Those of the package alone, without the odd build; another text tells of none."""
+    words = (
+        "hint: You require CPython 3.13 (`cp313`), but we only found wheels for `onnxruntime` "
+        "(v1.12.1) with the following Python ABI tags: `cp37m`, `cp38`, `cp39`, `cp310`"
+    )
+    assert interpreters.with_wheels(words, "onnxruntime") == ("3.8", "3.9", "3.10")
+    assert interpreters.with_wheels(words, "numpy") == ()
+    assert interpreters.with_wheels("another text", "onnxruntime") == ()
+
+
 @pytest.mark.parametrize("printed", ["", "no json", "{}", '[{"path": "x"}]', "[1]"])
 def test_an_answer_that_is_none_is_no_python(tmp_path: Path, printed: str) -> None:
     """Another uv, or none that works: only our Python is left."""

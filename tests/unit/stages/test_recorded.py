@@ -31,7 +31,7 @@ def test_a_text_that_is_no_mapping_is_refused(name: str, text: str) -> None:
     """With line and part."""
     with pytest.raises(EvidenceError) as caught:
         refuse_unreadable(LINE, identity(**{name: text}))
-    assert caught.value.where == f"release log line 7, cpu int8: {name}"
+    assert caught.value.where == f"release log record 7, cpu int8: {name}"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,34 @@ def test_every_node_is_told_even_of_the_branch_that_was_not_taken(bench: Bench) 
     assert not list(bench.folder.glob("placement*"))
 
 
+def test_what_ran_is_told_with_its_types(bench: Bench) -> None:
+    """Of the branch that was taken, and a kernel without an input by what it gives."""
+    said = placement(bench, chosen(), {"x": floats(1), "flag": np.array(True)})["executed"]
+    assert said == {
+        "operators": [
+            {"op_type": op, "takes": takes, "gives": "float32", "count": 1}
+            for op, takes in (("Neg", "float32"), ("If", "bool"))
+        ],
+        "own_names": False,
+    }
+
+
+def test_the_casts_a_runtime_puts_in_are_told(bench: Bench) -> None:
+    """The CPU has no kernel for this one on float16: two casts stand around one for float32."""
+    half = onnx.TensorProto.FLOAT16
+    graph = model(
+        [tensor("x", half, ["n"])],
+        [tensor("y", half, ["n"])],
+        helper.make_node("Elu", ["x"], ["y"]),
+    )
+    said = placement(bench, graph, {"x": np.ones(2, np.float16)})["executed"]
+    found = {(one["op_type"], one["takes"], one["gives"]) for one in said["operators"]}
+    assert found == {
+        ("Cast", "float16", "float32"), ("Elu", "float32", "float32"),
+        ("Cast", "float32", "float16"),
+    }  # fmt: skip
+
+
 def test_copies_are_not_counted_where_the_run_fails(bench: Bench) -> None:
     """The nodes are known without it."""
     said = placement(bench, chosen(), {"x": floats(1)})
@@ -84,10 +112,12 @@ def test_options_are_those_of_the_model(bench: Bench) -> None:
     assert "no_such_option" in error.message
 
 
-def event(name: str, op: str, provider: str | None, index: int = 0, cat: str = "Node") -> Any:
+def event(
+    name: str, op: str, provider: str | None, index: int = 0, cat: str = "Node", **types: Any
+) -> Any:
     """Return an event of a profile."""
     args = {"op_name": op, "node_index": str(index)} | ({"provider": provider} if provider else {})
-    return {"cat": cat, "name": name, "args": args}
+    return {"cat": cat, "name": name, "args": args | types}
 
 
 def test_a_profile_has_a_kernel_once_however_often_it_ran() -> None:
@@ -95,12 +125,14 @@ def test_a_profile_has_a_kernel_once_however_often_it_ran() -> None:
     events = [
         event("a_fence_before", "Relu", None),
         event("a_kernel_time", "Relu", "CPU"), event("a_kernel_time", "Relu", "CPU"),
-        event("a_kernel_time", "Relu", "CPU", index=4),
+        event("a_kernel_time", "Relu", "CPU", index=4, input_type_shape=[{"float": [1]}],
+              output_type_shape=[{"float16": [1]}]),
         event("m_kernel_time", "MemcpyToHost", "GPU", index=9),
         event("session_kernel_time", "", "CPU", cat="Session"), {"cat": "Node"},
     ]  # fmt: skip
     assert kernels_of(events) == [
-        ("CPU", "Relu", "a"), ("CPU", "Relu", "a"), ("GPU", "MemcpyToHost", "m")
+        ("CPU", "Relu", "a", "", ""), ("CPU", "Relu", "a", "float32", "float16"),
+        ("GPU", "MemcpyToHost", "m", "", ""),
     ]  # fmt: skip
 
 

@@ -74,7 +74,7 @@ def run(
 ) -> tuple[list[str], int]:  # fmt: skip
     """Return the outcomes in order, and how many tests were run for them."""
     counted = Counted()
-    results = run_cases(cases, on, cache=tmp_path / "cache", progress=counted, **more)
+    results = run_cases(cases, on, cache=tmp_path / "cache", progress=counted, **more).results
     assert [result.case for result in results] == [case.id for case in cases]
     return [result.outcome.value for result in results], counted.total
 
@@ -113,6 +113,19 @@ def test_a_damaged_entry_is_run_again(cases: tuple[NodeCase, ...], tmp_path: Pat
     (file,) = (tmp_path / "cache" / RESULTS).glob("*.jsonl")
     file.write_bytes(file.read_bytes().replace(b'"outcome":"fail"', b'"outcome":"pass"'))
     assert run(cases, target(), tmp_path) == (FATES, 1)
+
+
+def test_what_is_given_up_is_run_again(tmp_path: Path) -> None:
+    """It was skipped because of others; what became of them is known."""
+    doomed = tuple(
+        case(tmp_path / "suite", f"doomed{number}", 100, words=["bad"], crashes=["bad"])
+        for number in range(60)
+    )
+    outcomes, _ = run(doomed, target(), tmp_path)
+    skipped = outcomes.count("skipped")
+    assert skipped
+    assert set(outcomes) == {"crashed", "skipped"}
+    assert run(doomed, target(), tmp_path)[1] == skipped
 
 
 def test_all_can_be_run_anew(cases: tuple[NodeCase, ...], tmp_path: Path) -> None:

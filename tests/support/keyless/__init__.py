@@ -1,0 +1,1 @@
+"""A Sigstore of one's own on the loopback interface: a certificate authority, logs, a clock."""
