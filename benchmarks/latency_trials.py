@@ -12,7 +12,9 @@ asked for.
 Arms: `identical`; `neighbour`, identical while a process burns one CPU; `conv5`, `conv8` and
 `conv10`, a redundant convolution more in twenty, two in twenty-five, two in twenty; `unoptimized`,
 graph optimizations off; `threads`, one thread instead of two; `runtime`, the model of the corpus
-that onnxruntime 1.27 runs slower than 1.26 (it installs both).
+that onnxruntime 1.27 runs slower than 1.26 (it installs both); `busy5`, `busy8` and `busy10`, a
+custom operator that waits busily for that share of the time the baseline takes, which is measured
+before each trial (it installs onnxruntime-extensions into an environment beside the results).
 """
 
 import argparse
@@ -21,13 +23,14 @@ import json
 import math
 import multiprocessing
 import runpy
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import fmean, median, quantiles, stdev
 from typing import Any
 
 import numpy as np
@@ -38,7 +41,7 @@ from ci_parity.compare.latency.estimate import value
 from ci_parity.compare.latency.rule import decide
 from ci_parity.compare.latency.verdict import judge_latency, limits_of
 from ci_parity.config import load
-from ci_parity.config.model import Policy
+from ci_parity.config.model import Policy, Target
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.finding import Subject
 from ci_parity.records.latency import BlockPair, LatencyRun, LatencySession
@@ -52,6 +55,10 @@ from ci_parity.stages.timing import Sides, time_pair
 
 CORPUS = Path(__file__).resolve().parents[1] / "tests" / "corpus" / "cases"
 SLOWER_RUNTIME = "latency-ge-constant-folding"
+CUSTOM = "ai.onnx.contrib"
+BUSY_RUNNER = Path(__file__).with_name("latency_busy_wait.py")
+BUSY_PACKAGES = ("onnxruntime==1.32.0", "onnxruntime-extensions==0.15.2", "numpy")
+BUSY_BLOCKS = 20
 CHANNELS, SIZE = 16, 28
 WARM_MS, WARM_BLOCKS = 100.0, 4
 
@@ -65,6 +72,7 @@ class Arm:
     runtimes: tuple[str, str] = ("current", "current")
     neighbour: bool = False
     corpus: str = ""
+    busy: float = 0.0
 
 
 ONE = {"intra_op_num_threads": 1}
@@ -80,11 +88,15 @@ ARMS = {
         options=(ONE, ONE), runtimes=("onnxruntime==1.26.0", "onnxruntime==1.27.0"),
         corpus=SLOWER_RUNTIME,
     ),
+    **{f"busy{share}": Arm(options=(ONE, ONE), busy=share / 100) for share in (5, 8, 10)},
 }  # fmt: skip
 
 
-def model(path: Path, layers: int, plain: int) -> Path:
-    """Write a convolutional model; layers beyond `plain` are convolutions that change nothing."""
+def model(path: Path, layers: int, plain: int, wait_us: float | None = None) -> Path:
+    """Write a convolutional model; layers beyond `plain` are convolutions that change nothing.
+
+    With `wait_us` its last node is the custom operator, which waits so long.
+    """
     generator = np.random.default_rng(0)
     shape = [1, CHANNELS, SIZE, SIZE]
     nodes, weights = [], []
@@ -99,12 +111,16 @@ def model(path: Path, layers: int, plain: int) -> Path:
             helper.make_node("Conv", [source, f"w{layer}"], [f"c{layer}"], pads=[1, 1, 1, 1])
         )
         nodes.append(helper.make_node("Relu", [f"c{layer}"], [f"y{layer + 1}"]))
-    ports = [
-        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        for name in ("x", f"y{layers}")
-    ]
+    last, opsets = f"y{layers}", [helper.make_opsetid("", 17)]
+    if wait_us is not None:
+        nodes.append(
+            helper.make_node("BusyWait", [last], ["y"], domain=CUSTOM, microseconds=float(wait_us))
+        )
+        last = "y"
+        opsets.append(helper.make_opsetid(CUSTOM, 1))
+    ports = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", last)]
     graph = helper.make_graph(nodes, "trial", ports[:1], ports[1:], weights)
-    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9), path)
+    save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
     return path
 
 
@@ -157,15 +173,24 @@ def trial(arm: Arm, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
     """Make one decision, and a sequential one on as many sessions; return what came of both."""
     pairs = given.pairs
     policy = load.policy({"latency": {"cases": 1, "pairs": pairs, "time_budget_s": 3600}})
+    busy: dict[str, Any] = {}
+    if arm.busy:
+        busy = {"runtime": {"command": _busy_runner(given.out.resolve().parent)}}
+        models = (model(folder / "model0.onnx", *arm.layers, wait_us=0.0),) * 2
+    else:
+        models = _models(arm, folder)
     targets = [
-        load.target(side, {"runtime": runtime, "session_options": dict(options)})
+        load.target(side, {"runtime": runtime, "session_options": dict(options), **busy})
         for side, runtime, options in zip(("b", "c"), arm.runtimes, arm.options, strict=True)
     ]
-    models = _models(arm, folder)
-    pair = pair_of_two(models, (targets[0], targets[1]), policy)
-    assert pair.baseline is not None
-    sides = Sides(baseline=pair.baseline, candidate=pair.candidate)
+    sides = _sides(models, targets, policy)
     inputs = inputs_for_diff.collect([], models[0], read_signature(models[0]), {}, folder / "in")
+    if arm.busy:
+        (folder / "exchange").mkdir()
+        blocks = _blocks(sides.baseline, inputs, inputs.cases[0], folder / "exchange", BUSY_BLOCKS)
+        wait_us = arm.busy * median(quantiles(block, n=4)[0] for block in blocks) / 1000
+        slower = model(folder / "model1.onnx", *arm.layers, wait_us=wait_us)
+        sides = _sides((models[0], slower), targets, policy)
     with _neighbour(arm.neighbour):
         found = _decision(sides, inputs, folder, policy, veto=not given.no_veto)
         if not given.no_sequential and found["sessions"]:
@@ -173,6 +198,24 @@ def trial(arm: Arm, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
                 sides, inputs, folder, found["sessions"], pairs, policy
             )
     return found
+
+
+def _sides(models: tuple[Path, Path], targets: Sequence[Target], policy: Policy) -> Sides:
+    pair = pair_of_two(models, (targets[0], targets[1]), policy)
+    assert pair.baseline is not None
+    return Sides(baseline=pair.baseline, candidate=pair.candidate)
+
+
+def _busy_runner(folder: Path) -> list[str]:
+    """Return the command of the runner with the custom operator; its environment is made once."""
+    home = folder / "busy-wait-environment"
+    python = home / "bin" / "python"
+    if not (home / "made").exists():
+        subprocess.run(["uv", "venv", "--quiet", "--clear", str(home)], check=True)
+        install = ["uv", "pip", "install", "--quiet", "--python", str(python)]
+        subprocess.run([*install, *BUSY_PACKAGES], check=True)
+        (home / "made").touch()
+    return [str(python), "-B", str(BUSY_RUNNER)]
 
 
 def _decision(

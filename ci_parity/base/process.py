@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ _RUNTIME_PREFIXES = (
 # Whatever starts like this stays here, listed or not: the first lets a model bring configuration
 # behind the contract's back, the others are secrets that installing needs no more than running.
 _NEVER = ("ORT_LOAD_CONFIG_FROM_MODEL", "UV_PUBLISH_")
+# What an execution provider compiled in an earlier run, or for another model, and where it keeps
+# that: each run compiles anew.
+_KEPT_ENGINES = re.compile(r"ORT_\w*(CACHE|COMPILED|CONTEXT|DECRYPT)")
 _NOT_INSIDE = ("_PATH", "_HOME", "_VISIBLE_DEVICES", "_DRIVER_CAPABILITIES")
 # onnxruntime 1.29 and later report on the models they run unless told not to.
 _QUIET = {"ORT_DISABLE_TELEMETRY": "1"}
@@ -72,7 +76,8 @@ def _chosen(names: Sequence[str], prefixes: Sequence[str]) -> dict[str, str]:
     return {
         name: value
         for name, value in os.environ.items()
-        if (name in names or name.startswith(tuple(prefixes))) and not name.startswith(_NEVER)
+        if (name in names or name.startswith(tuple(prefixes)))
+        and not (name.startswith(_NEVER) or _KEPT_ENGINES.match(name))
     }
 
 

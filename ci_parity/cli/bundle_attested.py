@@ -11,7 +11,6 @@ from ci_parity.base.escape import visible
 from ci_parity.records.outcome import Outcome
 
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
-_ISSUER = "https://token.actions.githubusercontent.com"
 _EXAMPLES = """\b
 Examples:
   ci-parity bundle attested release.tar --attestation release.sigstore.json \\
@@ -44,7 +43,9 @@ Examples:
     "the end.",
 )
 @click.option(
-    "--issuer", default=_ISSUER, show_default=True, help="Who must have vouched for that identity."
+    "--issuer",
+    default="",
+    help="Who must have vouched for that identity: an OpenID issuer; GitHub Actions' by default.",
 )
 @click.option(
     "--trusted-root",
@@ -65,10 +66,10 @@ def command(
     Exit codes: 0 it passed; 1 it failed, or an attestation is refused; 3 unsigned, or it says
     neither; 4 the bundle is not whole, or something is malformed.
     """
-    from ci_parity.release.vouched import Asked, Roots
+    from ci_parity.release.vouched import GITHUB_ISSUER, Asked, Roots
     from ci_parity.stages.releasing.attesting import Beside, attested
 
-    asked = Asked(digest=_digest_of(bundle), identity=identity, issuer=issuer)
+    asked = Asked(digest=_digest_of(bundle), identity=identity, issuer=issuer or GITHUB_ISSUER)
     beside = Beside.of(repository, os.environ) if repository else None
     outcome = attested(asked, files, beside, Roots(trusted_root), _say)
     if outcome is Outcome.PASS:

@@ -13,6 +13,8 @@ _EXAMPLES = """\b
 Examples:
   ci-parity bundle fetch --store s3://acme-models --channel edge-prod --deployment reader \\
     --out /srv/reader --key log.pub
+  ci-parity bundle fetch --store github-release:acme/models:ci-parity-store \\
+    --deployment reader --out /srv/reader --key log.pub
 """
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ _EXAMPLES = """\b
 Examples:
   ci-parity store put release.tar
   ci-parity store put release.tar --store s3://BUCKET/models
+  ci-parity store put release.tar --store github-release:ci-parity-store
   ci-parity store list --store released
   ci-parity store get sha256:DIGEST --out model
   ci-parity store verify sha256:DIGEST
@@ -32,7 +33,8 @@ _store = click.option(
     "--store",
     default="",
     metavar="SPEC",
-    help="A folder, s3://, gs:// or az:// address, instead of the configured store.",
+    help="A folder, an s3://, gs:// or az:// address, or github-release:TAG, instead of the "
+    "configured store.",
 )
 
 

@@ -147,6 +147,8 @@ def _moved(
     Two methods count different things, and are not compared.
     """
     if before is None or before.method is not after.method or not after.known:
+        if policy.changes == "fail" and (before or after).method is not after.method:
+            yield _open(subject, "whether nodes moved was not measured the same way on both sides")
         return
     old, new = before.off(requested), after.off(requested)
     for kind, one, other, words in (

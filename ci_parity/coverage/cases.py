@@ -105,6 +105,24 @@ def read_cases(folder: Path) -> tuple[NodeCase, ...] | None:
     )
 
 
+def digest_of(case: NodeCase) -> str:
+    """Return the digest of a case by its files as they are now.
+
+    Raises:
+        OSError: one cannot be read.
+    """
+    return _digest(
+        case.folder, sha256_file(case.model), case.inputs, case.outputs, case.rtol, case.atol,
+        case.disputed,
+    )  # fmt: skip
+
+
+def files_of(case: NodeCase) -> tuple[str, ...]:
+    """Return the names of a case's files in its folder, its model's first."""
+    records = leaves((*case.inputs, *case.outputs))
+    return (MODEL, *dict.fromkeys(record.file for record in records if record.file))
+
+
 def _written(values: Mapping[str, Value], folder: Path, stem: str) -> tuple[ValueRecord, ...]:
     return tuple(
         write_value(name, value, folder, f"{stem}{index}")

@@ -111,6 +111,11 @@ def of_cases(kept: Iterable[KeptResult], cases: Iterable[NodeCase]) -> dict[str,
     }
 
 
+def keyed(kept: Iterable[KeptResult]) -> dict[str, bytes]:
+    """Return lines by the digests of their tests, without those that may pass."""
+    return {one.digest: _line(one) for one in kept if not may_pass(one.result)}
+
+
 def encoded(kept: Iterable[KeptResult]) -> bytes:
     """Return results as lines, without those that may pass."""
     return b"".join(_line(one) + b"\n" for one in kept if not may_pass(one.result))

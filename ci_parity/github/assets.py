@@ -196,7 +196,7 @@ class ReleaseAssets:
         """
         release = self.release()
         base = _TEMPLATE.sub("", release.upload_url)
-        if not _uploads_of(self._client.root, base):
+        if not is_upload_address(self._client.root, base):
             raise ApiError(
                 f"the release takes uploads at {base[:200]!a}, which is not of this API",
                 where=self._client.root,
@@ -229,7 +229,7 @@ class Sending:
         self._asset = made
 
 
-def _uploads_of(root: str, url: str) -> bool:
+def is_upload_address(root: str, url: str) -> bool:
     """Tell whether an address takes the uploads of an API.
 
     Those of `api.HOST` go to `uploads.HOST`, those of a server of one's own to the same host.

@@ -146,30 +146,6 @@ class NodeResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SharedSystem:
-    """Where a store keeps what node tests showed on one system.
-
-    `system` is the digest of everything that a result depends on beside the test; `label` is for
-    readers alone. `sha256` and `size_bytes` are of the object with the results; `used` is the day
-    on which a recorded run last asked for them.
-    """
-
-    system: str
-    label: str
-    sha256: str
-    size_bytes: int
-    used: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SharedIndex:
-    """All systems whose results runs share, as one object that a line of the release log names."""
-
-    version: int
-    systems: tuple[SharedSystem, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
     """One kernel that a runtime registers.
 
@@ -240,45 +216,6 @@ class AskedTarget:
     system: str = ""
     measured: tuple[str, ...] = ()
     probed: tuple[Probed, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObservedModel:
-    """What a model asks for, and the tests of that.
-
-    `variant` is its name in the config, empty without one; `targets` are those that it runs on.
-    `not_made` are reasons why some signatures have no test.
-    """
-
-    name: str
-    variant: str
-    sha256: str
-    targets: tuple[str, ...]
-    used: tuple[UsedSignature, ...]
-    cases: tuple[NodeCase, ...]
-    not_made: tuple[tuple[Signature, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unmeasured:
-    """A target on which nothing ran: why, and what can be done about it."""
-
-    target: str
-    words: str
-    remedy: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CoverageObservation:
-    """All that a matrix is made of: models, and targets that were asked.
-
-    `before` are the targets as they were validated last.
-    """
-
-    models: tuple[ObservedModel, ...] = ()
-    targets: tuple[AskedTarget, ...] = ()
-    before: tuple[AskedTarget, ...] = ()
-    unmeasured: tuple[Unmeasured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

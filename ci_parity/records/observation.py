@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass
 
+from ci_parity.records.canary import Canary
 from ci_parity.records.placement import Placement
 from ci_parity.records.values import ValueRecord
 
@@ -73,8 +74,8 @@ class Observation:
 
     `label` names it to a reader; `folder` holds the files of `cases`. `load` is OK for references.
     `providers_requested` is empty where no provider was asked for; `placement` is None where nobody
-    asked for it. `origin` says who gave stored references: `source`, or `snapshot` for the exported
-    model itself, or both; it is empty for what was run.
+    asked for it, and so is `canary`. `origin` says who gave stored references: `source`, or
+    `snapshot` for the exported model itself, or both; it is empty for what was run.
     """
 
     label: str
@@ -88,4 +89,5 @@ class Observation:
     cases: tuple[CaseRun, ...] = ()
     warnings: tuple[str, ...] = ()
     placement: Placement | None = None
+    canary: Canary | None = None
     origin: str = ""

@@ -9,8 +9,10 @@ What a chain cannot show by itself: lines cut off at the end, a changed last lin
 well-formed, and a log rewritten from its first line.
 """
 
+import gc
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -45,21 +47,19 @@ def verify(data: bytes, *, origin: str | None, where: str = "release log") -> tu
     log, prev, start = origin, FIRST_PREV, 0
     read: list[LogLine] = []
     keys: set[str] = set()
-    while (end := data.find(b"\n", start)) >= 0:
-        line = data[start:end]
-        start = end + 1
-        place = f"{where}: record {len(read)}"
-        record = decode_line(line, log=log, seq=len(read), prev=prev, where=place)
-        if record.entry.idempotency in keys:
-            raise EvidenceError(
-                f"a second line with the idempotency key {record.entry.idempotency!a}",
-                where=place,
-                remedy=RESTORE,
-            )
-        log = log or origin_of(line)
-        prev = record.sha256
-        keys.add(record.entry.idempotency)
-        read.append(record)
+    with _cycles_unsought():
+        while (end := data.find(b"\n", start)) >= 0:
+            line = data[start:end]
+            start = end + 1
+            try:
+                record = decode_line(line, log=log, seq=len(read), prev=prev)
+                _refuse_second(record.entry.idempotency, keys)
+            except EvidenceError as error:
+                place = f"{where}: record {len(read)}"
+                raise EvidenceError(error.what, where=place, remedy=error.remedy) from error
+            log = log or origin_of(line)
+            prev = record.sha256
+            read.append(record)
     if start < len(data):
         raise EvidenceError(
             f"a torn last line: {len(data) - start} bytes without a newline",
@@ -69,6 +69,25 @@ def verify(data: bytes, *, origin: str | None, where: str = "release log") -> tu
             else RESTORE,
         )
     return tuple(read)
+
+
+def _refuse_second(key: str, keys: set[str]) -> None:
+    """Add an idempotency key to those of the lines before."""
+    if key in keys:
+        raise EvidenceError(f"a second line with the idempotency key {key!a}", remedy=RESTORE)
+    keys.add(key)
+
+
+@contextmanager
+def _cycles_unsought() -> Iterator[None]:
+    """Hold Python's search for cycles: records make none, and it walks all of them each time."""
+    wanted = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if wanted:
+            gc.enable()
 
 
 def origin_of(data: bytes) -> str:

@@ -6,8 +6,11 @@ it is given out. The library is an extra (`ci-parity[sigstore]`) and imported on
 signed is judged by `release.vouched`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING, NoReturn
 
 from ci_parity.base.errors import ConfigError, InfrastructureError, PublishError
@@ -31,7 +34,9 @@ class Signed:
     identity: str
 
 
-def sign_keyless(statement: bytes, trust_config: Path | None, *, publish_name: bool) -> Signed:
+def sign_keyless(
+    statement: bytes, trust_config: Path | None, *, publish_name: bool, patience_s: float = 180.0
+) -> Signed:
     """Sign a Statement as the job that this is.
 
     1. Who we are.  2. The name may become public.  3. Where to sign, and whom to trust.
@@ -42,6 +47,7 @@ def sign_keyless(statement: bytes, trust_config: Path | None, *, publish_name: b
         trust_config: a ClientTrustConfig of another Sigstore than the public one.
         publish_name: whether the public log may show, for ever, the name of a repository that is
             not public.
+        patience_s: how long the services may take in all; the library would wait for ever.
 
     Raises:
         ConfigError: the library, an identity, a usable file or the leave to publish is missing.
@@ -52,7 +58,8 @@ def sign_keyless(statement: bytes, trust_config: Path | None, *, publish_name: b
     token = _token()
     if trust_config is None and not publish_name:
         _refuse_private(str(token))
-    return _sign(statement, _config(trust_config), token)
+    config = _config(trust_config)
+    return _within(patience_s, lambda: _sign(statement, config, token))
 
 
 def read_limited(path: Path, remedy: str) -> bytes:
@@ -171,6 +178,30 @@ def _refuse_private(token: str) -> None:
             remedy="say --public-log if that may be, name a Sigstore of your own by "
             "--trust-config, or sign with a key",
         )
+
+
+def _within(patience_s: float, sign: Callable[[], Signed]) -> Signed:
+    """Return what was signed in time; a thread that is late is left behind, and ends by itself."""
+    box: SimpleQueue[Signed | PublishError] = SimpleQueue()
+
+    def work() -> None:
+        try:
+            box.put(sign())
+        except PublishError as error:
+            box.put(error)
+
+    Thread(target=work, name="ci-parity-sigstore", daemon=True).start()
+    try:
+        done = box.get(timeout=patience_s)
+    except Empty:
+        raise PublishError(
+            f"the Statement was not signed within {patience_s:g} s",
+            where="Sigstore",
+            remedy="run again; a signature that the log holds already does no harm",
+        ) from None
+    if isinstance(done, PublishError):
+        raise done
+    return done
 
 
 def _sign(statement: bytes, config: "ClientTrustConfig", token: "IdentityToken") -> Signed:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from datetime import date
 from functools import lru_cache
+from sys import intern
 from typing import NoReturn
 
 from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
@@ -135,34 +136,37 @@ def _decode(line: bytes, log: str | None, seq: int, prev: str) -> LogLine:
     if len(line) >= MAX_LINE_BYTES:
         _refuse(line)
     try:
-        match = compiled("line").fullmatch(line.decode())
+        text = line.decode()
     except UnicodeDecodeError:
-        match = None
-    identities = _identities(match["targets"]) if match else None
-    timings = _timings(match["latency"]) if match else None
-    if match is None or identities is None or timings is None:
+        _refuse(line)
+    match = compiled("line").fullmatch(text)
+    if match is None:
         _refuse(line)
     (
         channel, idempotency, kind, origin, before, number, coverage, deployment, failed, finished,
-        expected, ran, commit, url, _, result, _, tool, bundle,
+        expected, ran, commit, url, latency, result, targets, tool, bundle,
     ) = match.groups()  # fmt: skip
-    if "\\" in channel + idempotency + origin + deployment + url + tool:
+    identities, timings = _identities(targets), _timings(latency)
+    if identities is None or timings is None:
+        _refuse(line)
+    if text.find("\\", 0, match.start("targets")) >= 0 or "\\" in tool:
         channel, idempotency, origin, deployment, url, tool = map(
             _plain, (channel, idempotency, origin, deployment, url, tool)
         )
+    # What many lines share is held once.
     entry = LogEntry(
         kind=_KINDS[kind],
-        channel=channel,
+        channel=intern(channel),
         idempotency=idempotency,
         bundle=bundle,
-        commit=commit,
+        commit=intern(commit),
         finished_at=finished,
-        deployment=deployment,
+        deployment=intern(deployment),
         identities=identities,
         findings_failed=tuple(json.loads(f"[{failed}]")) if failed else (),
         cases_run=int(ran),
         cases_expected=int(expected),
-        tool_version=tool,
+        tool_version=intern(tool),
         run_url=url,
         coverage=coverage or "",
         timings=timings,

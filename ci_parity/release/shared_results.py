@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.codec import from_bytes
-from ci_parity.records.coverage import SharedIndex
 from ci_parity.records.release import LogLine
+from ci_parity.records.shared_results import SharedIndex
 from ci_parity.release.objects.keys import check_digest
 from ci_parity.release.objects.object_store import ObjectStore
 from ci_parity.release.query import named_indices

@@ -72,31 +72,36 @@ class Reading:
 
 
 class Roots:
-    """Keys and authorities that are trusted: those of files, else the public Sigstore's by TUF.
+    """Keys and authorities that are trusted: those of a file, else the public Sigstore's by TUF.
 
     Raises:
         ConfigError: the library is missing, or a file holds no roots.
-        InfrastructureError: the public Sigstore's cannot be had.
     """
 
     def __init__(self, path: Path | None) -> None:
         require_library()
-        if path is None:
+        self._known = [_root(value) for value in _documents(path)] if path else []
+        for value in self._known:
+            _load(value, where=str(path))
+
+    def _values(self) -> list[Mapping[str, Json]]:
+        """Return the roots; the network is asked where they are needed, and once."""
+        if not self._known:
             # No public way leads to the JSON, of which a part is judged here.
             text = public_roots().trusted_root._inner.to_json()  # noqa: SLF001
-            self._values: list[Mapping[str, Json]] = [_object(text, "the public Sigstore's roots")]
-            return
-        self._values = [_root(value) for value in _documents(path)]
-        for value in self._values:
-            _load(value, where=str(path))
+            self._known = [_object(text, "the public Sigstore's roots")]
+        return self._known
 
     def as_of(self, at: datetime) -> "list[TrustedRoot]":
         """Return the roots with what vouched at one time; not those that nothing is left of.
 
         The library takes signatures of authorities and logs from after their time too.
+
+        Raises:
+            InfrastructureError: the public Sigstore's cannot be had.
         """
         found = []
-        for value in self._values:
+        for value in self._values():
             kept = {
                 **value,
                 "certificateAuthorities": [
@@ -143,6 +148,7 @@ def examine(data: bytes, asked: Asked, roots: Roots, *, where: str) -> Reading:
 
     Raises:
         EvidenceError: it is no JSON that could be read in one way only.
+        InfrastructureError: the roots cannot be had.
     """
     value = _object(data, where)
     if early := _unfit(value):

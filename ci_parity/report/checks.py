@@ -143,6 +143,7 @@ CHECKS: Mapping[str, str] = {
     "policy.unreadable": "The baseline's rules cannot be read, so nobody knows what was loosened.",
     "preprocess.rebuilt": "A case's raw input was made into tensors and held against the stored.",
     "provider.missing": "A provider that was asked for is not in use.",
+    "provider.stale": "Two models that differ in their weights alone were run and told apart.",
     "reference.missing": "An output has no stored reference, so it was not judged there.",
     "rejudge.settings": "Stored observations were measured with other settings.",
     "removed.not_run": "A removed target or variant cannot be run as the baseline's config says.",

@@ -40,7 +40,7 @@ class RollbackProposal:
 
 def title(deployment: str, bundle: str) -> str:
     """Return the title: plain text, of what a config may call a deployment and a digest."""
-    return f"Roll {visible(deployment, 80)} back to sha256:{bundle[:_SHORT]}"
+    return f"Roll {visible(deployment, 64)[:128]} back to sha256:{bundle[:_SHORT]}"
 
 
 def body(proposal: RollbackProposal) -> str:
@@ -52,8 +52,8 @@ def _paragraphs(proposal: RollbackProposal) -> Iterator[str]:
     proof, left, barred = proposal.proof, proposal.left, proposal.barred
     stream = f"{prose(proposal.deployment)} on channel {prose(proposal.channel)}"
     yield (
-        f"Brings the files of {code(_digest(proof))} back, the last bundle of {stream} that is "
-        f"proven and whole: validated by {_record(proof)} of {prose(proposal.log)}, "
+        f"Brings the files of {code(_digest(proof))} back, a bundle of {stream} that is whole and "
+        f"proven, by {_record(proof)} of {prose(proposal.log)}, "
         f"{prose(proof.entry.finished_at)}{_from(proof)}."
     )
     yield (
@@ -61,7 +61,7 @@ def _paragraphs(proposal: RollbackProposal) -> Iterator[str]:
         "not released until it is validated anew."
     )
     if proposal.reason:
-        yield f"> Reason: {prose(proposal.reason, 1000)}"
+        yield f"**Reason**: {prose(proposal.reason, 1000)}"
     yield _files(proposal.files)
     yield f"Held to the machine that proposes it: {prose(proposal.held)}."
     if proposal.settings:
@@ -94,7 +94,7 @@ def _what_follows(proof: LogLine, barred: LogLine) -> str:
 
 
 def _files(files: Sequence[tuple[str, str]]) -> str:
-    rows = [(_CHANGES.get(letter[:1], "changed"), code(path, 200)) for letter, path in files]
+    rows = [(_CHANGES.get(letter[:1], "changed"), code(path, 100)) for letter, path in files]
     shown = table(("", "file"), rows[:_FILES]) + more(len(rows) - _FILES, "files")
     count = f"{len(rows)} file{'s' * (len(rows) != 1)}"
     return shown if len(rows) <= 10 else folded(f"{count} change", shown)
@@ -105,7 +105,7 @@ def _digest(line: LogLine) -> str:
 
 
 def _record(line: LogLine) -> str:
-    return linked(f"record {line.seq}", line.entry.run_url)
+    return f"record {line.seq}"
 
 
 def _from(line: LogLine) -> str:

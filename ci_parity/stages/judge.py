@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter
 
+from ci_parity.compare.canary import judge_canary
 from ci_parity.compare.latency.verdict import judge_latency
 from ci_parity.compare.observations import compare_observations
 from ci_parity.compare.outputs import CaseComparison
@@ -79,7 +80,8 @@ def judge(runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = N
     2. What each inherits, as `inheritance` has it.
     3. What should have been compared and was not; a pair that was compared with nothing is
        inconclusive.
-    4. Where the nodes of each candidate ran, by what its target asks for.
+    4. Where the nodes of each candidate ran, by what its target asks for, and whether its runtime
+       tells models apart.
     5. Latency and memory, where candidate and baseline were timed.
     """
     compare = partial(compare_boundary, policy=policy, calibrator=calibrator)
@@ -93,6 +95,7 @@ def judge(runs: Sequence[PairRun], policy: Policy, calibrator: Floors | None = N
         asked = policy.placement.get(run.pair.target)
         pair = Subject(target=run.pair.target, variant=run.pair.variant)
         findings.extend(judge_placement(pair, run.candidate, run.baseline, asked))
+        findings.extend(judge_canary(pair, run.candidate, run.baseline))
     timed = [
         (Subject(target=run.pair.target, variant=run.pair.variant), run.latency)
         for run in runs

@@ -6,9 +6,10 @@ from functools import partial
 from pathlib import Path
 
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import Policy
+from ci_parity.config.model import PLAIN_CPU, Policy
 from ci_parity.fixtures.signature import Signature
 from ci_parity.fixtures.store import Case, FixtureSet, export, read_inputs, read_references
+from ci_parity.records.canary import Canary
 from ci_parity.records.latency import LatencyRun
 from ci_parity.records.observation import (
     CaseInputs,
@@ -18,6 +19,7 @@ from ci_parity.records.observation import (
     RunStatus,
 )
 from ci_parity.records.values import Value
+from ci_parity.run.canary import told_apart
 from ci_parity.run.environments import cache_folder
 from ci_parity.run.execute import Job, observe
 from ci_parity.run.runtime import Launch
@@ -179,6 +181,7 @@ class _Systems:
     folder: Path
     progress: Progress
     runs: dict[System, list[tuple[Observation, Observation]]] = field(default_factory=dict)
+    canaries: dict[tuple[Launch, str, str], Canary] = field(default_factory=dict)
 
     def candidate(
         self, pair: Pair, inputs: InputSet, count: int
@@ -207,7 +210,21 @@ class _Systems:
     def _observe(self, title: str, job: Job, inputs: InputSet) -> Observation:
         place = self.folder / f"system{sum(map(len, self.runs.values()))}"
         with self.progress.step(f"{title} on {job.launch.label}", len(inputs.cases)) as step:
-            return observe(job, inputs, place, step, placed=True)
+            observed = observe(job, inputs, place, step, placed=True)
+        return replace(observed, canary=self._canary(job, observed))
+
+    def _canary(self, job: Job, observed: Observation) -> Canary | None:
+        """Ask once of each runtime with its options; none that has only the CPU keeps engines."""
+        loaded = observed.load is RunStatus.OK
+        if not loaded or set(observed.providers_used) <= PLAIN_CPU or not observed.cases:
+            return None
+        key = (job.launch, job.target.provider, job.target.options)
+        if key not in self.canaries:
+            place = self.folder / f"canary{len(self.canaries)}"
+            title = f"two models of one shape on {job.launch.label}"
+            with self.progress.step(title, 4) as step:
+                self.canaries[key] = told_apart(job, place, step)
+        return self.canaries[key]
 
 
 def _title(pair: Pair) -> str:

@@ -17,7 +17,7 @@ from ci_parity.base.progress import Step
 from ci_parity.compare.latency.rule import decide
 from ci_parity.compare.latency.verdict import limits_of, values_of
 from ci_parity.config.model import PLAIN_CPU, LatencyPolicy
-from ci_parity.config.runtimes import CURRENT
+from ci_parity.config.runtimes import CURRENT, image_of
 from ci_parity.detect.gpus import Gpus, open_gpus
 from ci_parity.detect.nvml import LibraryNvml, Nvml
 from ci_parity.records.latency import LatencyObservation, LatencyRun
@@ -205,4 +205,8 @@ def equal_threads(jobs: tuple[Job, Job], pinned: int) -> tuple[Job, Job]:
 
 
 def _takes_threads(job: Job) -> bool:
-    return job.target.runtime == CURRENT or job.target.runtime.startswith("onnxruntime")
+    """Whether it is our own worker for onnxruntime, here or in an image without a command."""
+    runtime = job.target.runtime
+    image = image_of(runtime)
+    ours = image is not None and not image.command
+    return ours or runtime == CURRENT or runtime.startswith("onnxruntime")

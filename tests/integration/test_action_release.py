@@ -7,6 +7,7 @@ import pytest
 
 from tests.integration.support.in_process import Runner
 from tests.support.github_server import GitHubServer
+from tests.support.proposed import proposing
 from tests.support.released import Releasing, releasing
 
 DISPATCH = {"repository": {"full_name": "acme/models", "default_branch": "main"}, "inputs": {}}
@@ -80,3 +81,38 @@ def test_a_bundle_outside_of_the_workspace_is_refused(made: Releasing, runner: R
     """The input names a place in it."""
     assert dispatched(runner, mode="release", bundle="../b.tar") == 2
     assert made.kinds() == ["validated"]
+
+
+def test_a_rollback_by_pull_request_is_no_release_until_it_is_merged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job is green, no digest is given to later steps, and the summary leads to it.
+
+    All attempts of the run are one act: after something newer went out it is told so.
+    """
+    with GitHubServer(pulls=[("acme/models", 7)]) as server:
+        at = proposing(tmp_path, server, monkeypatch)
+        for name in ("GITHUB_REPOSITORY", "GITHUB_API_URL", "GITHUB_TOKEN"):
+            monkeypatch.delenv(name)
+        first, runner = (
+            at.made.lines()[0].entry.bundle,
+            Runner(at.made.repository, server, tmp_path),
+        )
+        inputs = {"mode": "rollback", "reason": "swapped"}
+        assert dispatched(runner, **inputs, dry_run="true") == 0
+        assert at.made.kinds().count("revoked") == 0
+        assert dispatched(runner, **inputs) == 0
+        url = f"{server.url}/acme/models/pull/8"
+        assert runner.outputs() == {"verdict": "pass", "bundle_digest": "", "pull_request": url}
+        assert f"({url})" in runner.summary.read_text()
+        assert "barred by record 4" in runner.summary.read_text()
+        assert f"/acme/models/actions/runs/{runner.run_id}/attempts/1" in at.body()
+
+        at.made.next_state()
+        at.put_out()
+        again = ("workflow_dispatch", DISPATCH, "write-token", inputs, "refs/heads/main")
+        assert runner.start(*again) == 1
+        assert "came after" in runner.summary.read_text()
+        assert at.made.kinds()[-1] == "released"
+        assert dispatched(runner, **inputs, to=f"sha256:{first}") == 0
+        assert len(at.titles()) == 2

@@ -62,7 +62,7 @@ def test_an_envelope_holds_the_lines_statement_and_verifies(log: Path, capsys: O
     """By the library that others use, and by hand."""
     private, _ = write_keys(log.parent)
     assert attest("1", "--signing-key", str(private), "--out", "a.json") == 0
-    assert "line 2 of 3, signed by the private key" in capsys.readouterr().out
+    assert "record 1 in a log of 3, signed by the private key" in capsys.readouterr().out
     path = log.parent / "a.json"
     value = json.loads(path.read_text())
     line = json.loads(log.read_bytes().splitlines()[1])

@@ -15,9 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sigstore.dsse import Statement
+from sigstore.models import ClientTrustConfig
+from sigstore.oidc import IdentityToken, detect_credential
+from sigstore.sign import SigningContext
 
+from ci_parity.base.errors import PublishError
 from ci_parity.cli import run
 from ci_parity.records.release import EntryKind
+from ci_parity.release.keyless import sign_keyless
+from ci_parity.release.vouched import Asked, Roots, examine
 from tests.support.github_server import Fault, GitHubServer
 from tests.support.keyless.authority import Authority
 from tests.support.keyless.stack import IDENTITY, ISSUER, WORKFLOW, Keyless
@@ -102,7 +109,7 @@ def rewritten(change: Callable[[dict[str, Any]], None]) -> None:
 def test_a_statement_is_signed_as_the_job_and_verifies(services: Keyless, capsys: Output) -> None:
     """The bundle is of version 0.3, and holds the very Statement of the line."""
     assert attest() == 0
-    assert f"line 2 of 3, signed as {IDENTITY}" in capsys.readouterr().out
+    assert f"record 1 in a log of 3, signed as {IDENTITY}" in capsys.readouterr().out
     value = json.loads(Path("a.json").read_text())
     line = json.loads(Path("log.jsonl").read_bytes().splitlines()[1])
     assert value["mediaType"] == "application/vnd.dev.sigstore.bundle.v0.3+json"
@@ -135,6 +142,7 @@ def test_any_tag_of_one_workflow_may_be_accepted(stack: Keyless, capsys: Output)
     """What may stay open is the end of the ref: not the workflow, not the repository."""
     assert attest() == 0
     assert attested("--attestation", "a.json", identity=TAGS) == 0
+    assert attested("--attestation", "a.json", "--issuer", "https://accounts.example") == 1
     assert stack.asked
     heads = IDENTITY.replace("@refs/tags/v1", "@refs/heads/*")
     assert attested("--attestation", "a.json", identity=heads) == 1
@@ -149,10 +157,60 @@ def test_the_newest_line_of_a_bundle_is_attested(stack: Keyless, capsys: Output)
     lines = [*(entry(number) for number in range(3)), changed_kind(3, EntryKind.RELEASED)]
     Path("log.jsonl").write_bytes(log_of(*lines))
     assert attest(WHOLE) == 0
-    assert "line 4 of 4" in capsys.readouterr().out
+    assert "record 3 in a log of 4" in capsys.readouterr().out
     assert attested("--attestation", "a.json") == 0
     assert attest(f"sha256:{digest('never seen')}") == 2
     assert "no line is about this bundle" in capsys.readouterr().err
+    assert stack.asked
+
+
+def signed_by_others(statement: dict[str, Any]) -> None:
+    """Sign a Statement as other tools do, spelt as they spell it, into `a.json`."""
+    token = detect_credential()
+    assert token is not None
+    config = ClientTrustConfig.from_json(Path("trust.json").read_text())
+    with SigningContext.from_trust_config(config).signer(IdentityToken(token)) as signer:
+        bundle = signer.sign_dsse(Statement(json.dumps(statement, indent=1).encode()))
+    Path("a.json").write_text(bundle.to_json())
+
+
+def test_what_others_signed_is_read(stack: Keyless, capsys: Output) -> None:
+    """As actions/attest signs a predicate of ours, in its own spelling of JSON."""
+    statement = json.loads(Path("log.jsonl").read_bytes().splitlines()[1])["statement"]
+    signed_by_others(statement)
+    assert attested("--attestation", "a.json") == 0
+    assert stack.asked
+    statement["predicate"]["fixtures"]["run"] = 39
+    signed_by_others(statement)
+    assert attested("--attestation", "a.json") == 1
+    assert "without the evidence of a pass" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"predicateType": "https://slsa.dev/provenance/v1"}, "something else of its subject"),
+        ({"predicate": {}}, "not one of ours: it has no result"),
+        ({"predicate": {"result": "PASSED"}}, "not one of ours"),
+        (
+            {
+                "subject": [
+                    {"name": name, "digest": {"sha256": digest("bundle 1")}} for name in "ab"
+                ]
+            },
+            "exactly 1 belongs",
+        ),
+    ],
+    ids=["kind", "empty", "bare", "subjects"],
+)
+def test_50_what_others_say_is_no_pass(
+    stack: Keyless, capsys: Output, change: dict[str, Any], words: str
+) -> None:
+    """The right workflow signs other things about the same digest, too."""
+    statement = json.loads(Path("log.jsonl").read_bytes().splitlines()[1])["statement"]
+    signed_by_others(statement | change)
+    assert attested("--attestation", "a.json") == 1
+    assert words in capsys.readouterr().out
     assert stack.asked
 
 
@@ -262,6 +320,51 @@ def test_43_an_altered_attestation_is_refused(
     rewritten(change)
     assert attested("--attestation", "a.json") == 1
     assert words in capsys.readouterr().out
+    assert services.asked
+
+
+# What only hints where to look: a list without a timestamp, a key's or an entry's number.
+_HINTS = {"timestampVerificationData", "rfc3161Timestamps", "logIndex", "keyId"}
+
+
+def _parts(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where each part of a document is, the whole left out."""
+    if place:
+        yield place
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in inner if isinstance(value, dict | list) else ():
+        yield from _parts(one, (*place, key))
+
+
+def _without(value: Any, place: tuple[Any, ...]) -> Any:
+    """Return a document with a text changed in its middle, or anything else left out."""
+    whole = json.loads(json.dumps(value))
+    *folders, name = place
+    inner = whole
+    for folder in folders:
+        inner = inner[folder]
+    if isinstance(text := inner[name], str):
+        middle = len(text) // 2
+        other = next(one for one in ("12" if text.isdigit() else "AB") if one != text[middle])
+        inner[name] = text[:middle] + other + text[middle + 1 :]
+    else:
+        del inner[name]
+    return whole
+
+
+def test_43_every_part_of_an_attestation_is_bound(services: Keyless) -> None:
+    """One part after the other is changed or left out; none of what remains vouches."""
+    assert attest() == 0
+    value = json.loads(Path("a.json").read_text())
+    roots = Roots(Path("trusted_root.json"))
+    asked = Asked(digest=digest("bundle 1"), identity=IDENTITY)
+    vouching = {
+        place[-1]
+        for place in _parts(value)
+        if examine(json.dumps(_without(value, place)).encode(), asked, roots, where="changed").entry
+    }
+    assert examine(json.dumps(value).encode(), asked, roots, where="whole").entry
+    assert vouching <= _HINTS
     assert services.asked
 
 
@@ -411,12 +514,48 @@ def test_51_a_service_that_refuses_leaves_nothing_behind(
     assert not Path("a.json").exists()
 
 
+def test_51_a_service_that_never_answers_is_given_up(stack: Keyless) -> None:
+    """The library would wait for it for ever."""
+    stack.silent = "/api/v2/signingCert"
+    statement = json.loads(Path("log.jsonl").read_bytes().splitlines()[1])["statement"]
+    with pytest.raises(PublishError, match="not signed within"):
+        sign_keyless(
+            json.dumps(statement).encode(), Path("trust.json"), publish_name=False, patience_s=0.2
+        )
+    assert "/api/v1/log/entries" not in stack.asked
+
+
 def test_what_the_log_did_not_hold_is_not_given_out(stack: Keyless, capsys: Output) -> None:
     """A log that answers with another key's proof is found out before anything is written."""
     stack.log.key = Authority().log_key
     assert attest() == 6
     assert "the Statement was not signed" in capsys.readouterr().err
     assert not Path("a.json").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["log", "attest", "1", "--log", "log.jsonl", "--sigstore"],
+        ["bundle", "attested", WHOLE, "--identity", IDENTITY],
+    ],
+    ids=["sign", "verify"],
+)
+def test_without_the_library_its_extra_is_named(here: Path, words: list[str]) -> None:
+    """The container image has not got it; what signs by a key does not need it."""
+    program = (
+        "import sys; sys.modules['sigstore'] = None\n"
+        "from ci_parity.cli import run\n"
+        "assert run(['log', 'attest', '1', '--log', 'log.jsonl', '--unsigned']) == 0\n"
+        "sys.exit(run(sys.argv[1:]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *words], cwd=here, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip install 'ci-parity[sigstore]'" in done.stderr
+    assert not list(here.glob("*.sigstore.json"))
 
 
 def test_ways_of_signing_do_not_mix(stack: Keyless, capsys: Output) -> None:
@@ -509,6 +648,8 @@ def test_the_private_name_stays_private(
     said = capsys.readouterr().err
     assert "the repository is private" in said
     assert "--public-log" in said
+    judged = ["bundle", "attested", WHOLE, "--identity", IDENTITY]
+    assert run(judged) == 3, "nothing is asked where there is nothing to judge"
     assert run([*words, "--public-log"]) == 5
     assert "roots cannot be had" in capsys.readouterr().err
     assert {path.partition("?")[0] for path in stack.asked} == {"/token"}

@@ -18,13 +18,19 @@ import pytest
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.progress import Step
 from ci_parity.cli import run
+from ci_parity.compare.latency.verdict import differing
+from ci_parity.config import load
 from ci_parity.config.model import Target
 from ci_parity.config.runtimes import runtime_text
+from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.observation import CaseInputs, InputSet, Observation, RunStatus
 from ci_parity.records.values import ValueRecord
 from ci_parity.run.container.owners import OWNER
 from ci_parity.run.execute import Job, observe
 from ci_parity.run.runtime import Launch, components_of, describe, prepare
+from ci_parity.stages.inputs_for_diff import collect
+from ci_parity.stages.pairs import pair_of_two
+from ci_parity.stages.timing import Sides, time_pair
 from tests.integration.support.docker_proxy import DockerProxy
 from tests.integration.support.product_repo import BASELINE_RUNTIME, ROOT, make_checkout
 from tests.integration.support.runtime_image import NAME, RUNTIME, TAG, ensure_runtime_image
@@ -118,6 +124,28 @@ def diff(folder: Path, *words: str) -> dict[str, Any]:
     run(["diff", str(MODEL), *words, "--json", str(report)])
     parsed: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
     return parsed
+
+
+def test_both_containers_run_on_the_cpus_that_were_asked_for(
+    runtime_image: str, tmp_path: Path
+) -> None:
+    """They say so themselves, with their timings; a CPU that is not there leaves it open."""
+    target = load.target("cpu", {"runtime": {"image": runtime_image}})
+    policy = load.policy({"latency": {"sessions": 2, "pairs": 10, "pin": "1", "cases": 1}})
+    pair = pair_of_two((MODEL, MODEL), (target, target), policy)
+    assert pair.baseline is not None
+    sides = Sides(baseline=pair.baseline, candidate=pair.candidate)
+    inputs = collect([], MODEL, read_signature(MODEL), {}, tmp_path / "inputs")
+    names = {case.case for case in inputs.cases}
+    for wanted, problem in (((1,), ""), ((77,), "both were to run on CPUs 77")):
+        rules = replace(policy.latency, pin=wanted)
+        with SILENT.step("time", 2) as step:
+            found = time_pair(sides, inputs, names, tmp_path / "exchange", rules, 1, step)
+        assert found.pinned == wanted
+        assert found.processes
+        assert found.processes[0].baseline.cpus == found.processes[0].candidate.cpus
+        assert differing(found).startswith(problem)
+        assert bool(differing(found)) == bool(problem)
 
 
 def test_a_worker_is_shut_in(

@@ -216,10 +216,97 @@ SILERO = {
 }  # fmt: skip
 
 
+_CONV2D = {"dilations": "[1,1]", "group": "1", "strides": "[1,1]"}
+_POINTWISE = _CONV2D | {"kernel_shape": "[1,1]", "pads": "[0,0,0,0]"}
+_IMAGE = "float32[1,n,n,n]"
+NUDENET = {
+    "model.0/conv/Conv": ("Conv", 11, _CONV2D | {"kernel_shape": "[3,3]", "pads": "[1,1,1,1]",
+                                                 "strides": "[2,2]"},
+                          [_IMAGE, "float32[n,n,n,n]", "float32[n]"]),
+    "model.2/Split": ("Split", 13, {"axis": "1"}, [_IMAGE, "int64[n]"]),
+    "model.9/m/MaxPool": ("MaxPool", 12, {"ceil_mode": "0", "dilations": "[1,1]",
+                                          "kernel_shape": "[5,5]", "pads": "[2,2,2,2]",
+                                          "strides": "[1,1]"}, [_IMAGE]),
+    "model.10/Resize": ("Resize", 13, {"coordinate_transformation_mode": '"asymmetric"',
+                                       "cubic_coeff_a": "-0.75", "mode": '"nearest"',
+                                       "nearest_mode": '"floor"'},
+                        [_IMAGE, "absent[]", "float32[n]"]),
+    "model.22/Range_2": ("Range", 11, {}, ["float32[]"] * 3),
+    "model.22/Concat_16": ("Concat", 13, {"axis": "0"}, ["int64[1]", "int64[1]"]),
+    "model.22/Unsqueeze_9": ("Unsqueeze", 13, {}, ["float32[n,n]", "int64[1]"]),
+    "model.22/Expand_4": ("Expand", 13, {}, ["float32[n,1]", "int64[n]"]),
+    "model.22/dfl/Transpose": ("Transpose", 13, {"perm": "[0,2,1,3]"}, [_IMAGE]),
+    "model.22/dfl/Softmax": ("Softmax", 13, {"axis": "1"}, [_IMAGE]),
+    "model.22/dfl/conv/Conv": ("Conv", 11, _POINTWISE, [_IMAGE, "float32[1,n,1,1]"]),
+    "model.22/dfl/Reshape_1": ("Reshape", 14, {"allowzero": "0"}, ["float32[1,1,n,n]", "int64[n]"]),
+    "model.22/Mul_5": ("Mul", 14, {}, ["float32[1,n,n]", "float32[1,n]"]),
+}  # fmt: skip
+DETECTION = {
+    "Conv.1": ("Conv", 11, _CONV2D | {"auto_pad": '"SAME_UPPER"', "kernel_shape": "[2,2]"},
+               [_IMAGE, "float32[n,n,n,n]"]),
+    "Conv.5": ("Conv", 11, _CONV2D | {"group": "48", "kernel_shape": "[3,3]", "pads": "[1,1,1,1]"},
+               [_IMAGE, "float32[n,1,n,n]"]),
+    "MaxPool.0": ("MaxPool", 11, {"auto_pad": '"SAME_UPPER"', "ceil_mode": "0",
+                                  "kernel_shape": "[2,2]", "strides": "[1,1]"}, [_IMAGE]),
+    "ReduceMean.0": ("ReduceMean", 11, {"axes": "[2,3]", "keepdims": "1"}, [_IMAGE]),
+    "HardSigmoid.0": ("HardSigmoid", 6, {"alpha": "0.1666667", "beta": "0.5"},
+                      ["float32[1,n,1,1]"]),
+    "Div.0": ("Div", 7, {}, [_IMAGE, "float32[]"]),
+    "GlobalAveragePool.0": ("GlobalAveragePool", 1, {}, [_IMAGE]),
+    "Resize.3": ("Resize", 11, {"coordinate_transformation_mode": '"asymmetric"',
+                                "mode": '"nearest"', "nearest_mode": '"floor"'},
+                 [_IMAGE, "float32[0]", "float32[n]"]),
+    "ConvTranspose.2": ("ConvTranspose", 11, _CONV2D | {"kernel_shape": "[2,2]",
+                                                        "pads": "[0,0,0,0]", "strides": "[2,2]"},
+                        [_IMAGE, "float32[n,1,n,n]"]),
+    "Add.220": ("Add", 7, {}, ["float32[1,1,n,n]", "float32[1,1,1,1]"]),
+    "Sigmoid.0": ("Sigmoid", 6, {}, ["float32[1,1,n,n]"]),
+}  # fmt: skip
+_NORM = {"epsilon": "0.00001", "momentum": "0.9"}
+RECOGNITION = {
+    "AveragePool.0": ("AveragePool", 11, {"ceil_mode": "0", "count_include_pad": "0",
+                                          "kernel_shape": "[3,2]", "pads": "[0,0,0,0]",
+                                          "strides": "[3,2]"}, [_IMAGE]),
+    "Conv.56": ("Conv", 11, _CONV2D | {"group": "120", "kernel_shape": "[1,7]",
+                                       "pads": "[0,3,0,3]"},
+                ["float32[1,n,1,n]", "float32[n,1,1,n]"]),
+    "BatchNormalization.0": ("BatchNormalization", 9, _NORM,
+                             ["float32[1,n,1,n]", *["float32[n]"] * 4]),
+    "Slice.0": ("Slice", 11, {}, ["int64[n]", *["int64[1]"] * 4]),
+    "Slice.2": ("Slice", 11, {}, ["int64[n]", *["int64[1]"] * 3]),
+    "ReduceMean.10": ("ReduceMean", 11, {"axes": "[-1]"}, ["float32[1,n,n]"]),
+    "Pow.0": ("Pow", 7, {}, ["float32[1,n,n]", "float32[]"]),
+    "Reshape.57": ("Reshape", 5, {}, ["float32[1,n,n]", "int64[n]"]),
+    "Transpose.1": ("Transpose", 1, {"perm": "[2,0,3,1,4]"}, ["float32[1,n,n,n,n]"]),
+    "Squeeze.1": ("Squeeze", 11, {"axes": "[0]"}, ["float32[1,1,n,n,n]"]),
+    "MatMul.1": ("MatMul", 9, {}, [_IMAGE, _IMAGE]),
+    "Reshape.71": ("Reshape", 5, {}, ["int64[]", "int64[0]"]),
+    "Softmax.2": ("Softmax", 11, {"axis": "2"}, ["float32[1,n,n]"]),
+}  # fmt: skip
+ORIENTATION = {
+    "Conv@2": ("Conv", 11, _CONV2D | {"group": "8", "kernel_shape": "[3,3]", "pads": "[1,1,1,1]",
+                                      "strides": "[2,1]"}, [_IMAGE, "float32[n,1,n,n]"]),
+    "BatchNormalization@0": ("BatchNormalization", 9, _NORM, [_IMAGE, *["float32[n]"] * 4]),
+    "Clip@0": ("Clip", 11, {}, [_IMAGE, "float32[]", "float32[]"]),
+    "Div@0": ("Div", 7, {}, [_IMAGE, "float32[]"]),
+    "HardSigmoid@0": ("HardSigmoid", 6, {"alpha": "0.2", "beta": "0.5"}, ["float32[1,n,1,1]"]),
+    "Reshape@0": ("Reshape", 5, {}, ["float32[n]", "int64[n]"]),
+    "MaxPool@0": ("MaxPool", 11, {"ceil_mode": "0", "kernel_shape": "[2,2]", "pads": "[0,0,0,0]",
+                                  "strides": "[2,2]"}, [_IMAGE]),
+    "Slice@0": ("Slice", 11, {}, ["int32[n]", *["int64[1]"] * 4]),
+    "Cast@1": ("Cast", 9, {"to": "7"}, ["int32[1]"]),
+    "Concat@0": ("Concat", 11, {"axis": "-1"}, ["int64[1]", "int64[1]"]),
+    "MatMul@0": ("MatMul", 9, {}, ["float32[1,n]", "float32[n,n]"]),
+    "Softmax@0": ("Softmax", 11, {"axis": "1"}, ["float32[1,n]"]),
+}  # fmt: skip
+EXPECTED = {
+    "magika": MAGIKA, "silero-vad": SILERO, "nudenet": NUDENET, "ppocr6-det": DETECTION,
+    "ppocr6-rec": RECOGNITION, "ppocr-cls": ORIENTATION,
+}  # fmt: skip
+
+
 @pytest.mark.network
-@pytest.mark.parametrize(
-    ("name", "expected"), [("magika", MAGIKA), ("silero-vad", SILERO)], ids=["magika", "silero-vad"]
-)
+@pytest.mark.parametrize(("name", "expected"), EXPECTED.items(), ids=EXPECTED)
 def test_the_matrix_of_a_published_model_is_right(
     name: str, expected: dict[str, Any], tmp_path: Path
 ) -> None:

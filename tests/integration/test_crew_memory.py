@@ -75,7 +75,7 @@ def test_a_case_that_takes_too_much_memory_costs_itself_alone(
 def maximum(done: Done) -> np.float32:
     """Return what the model gave."""
     (record,) = done.run.outputs
-    return np.float32(read_value(record, done.folder))
+    return np.float32(np.asarray(read_value(record, done.folder)).item())
 
 
 def case_of(done: Done) -> NodeCase:

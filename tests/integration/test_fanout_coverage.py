@@ -103,7 +103,7 @@ def test_a_failing_operator_is_judged_at_the_gate(spread: Spread, artifacts: Pat
     def fail(said: Any) -> None:
         for model in said["models"]:
             for case in model["cases"]:
-                if any(one["op_type"] == "MatMul" for one in case["signatures"]):
+                if any(one["op_type"] == "Mul" for one in case["signatures"]):
                     result = said["targets"][0]["results"][case["id"]]
                     result.update(outcome="fail", evidence="y: 1 of 4 elements differ")
 
@@ -113,7 +113,7 @@ def test_a_failing_operator_is_judged_at_the_gate(spread: Spread, artifacts: Pat
     failing = [f for f in about_coverage(verdict) if f.outcome is Outcome.FAIL and not f.advisory]
     assert failing
     assert {(f.id, f.subject.target) for f in failing} == {("coverage.failing", "cpu")}
-    assert all("MatMul" in finding.evidence for finding in failing)
+    assert all("Mul" in finding.evidence for finding in failing)
 
 
 def altered(artifacts: Path) -> None:
@@ -193,7 +193,7 @@ def without_an_operator(artifacts: Path) -> None:
 
     def drop(said: Any) -> None:
         used = said["models"][0]["used"]
-        used[:] = [one for one in used if one["signature"]["op_type"] != "MatMul"]
+        used[:] = [one for one in used if one["signature"]["op_type"] != "Mul"]
 
     rewritten(artifacts, drop)
 
@@ -232,7 +232,7 @@ def twice(artifacts: Path) -> None:
         (of_the_other_target, "it is about other targets"),
         (of_another_model, "it is about another model"),
         (of_another_provider, "it is about OtherProvider"),
-        (without_an_operator, "it leaves out operators of exported: MatMul"),
+        (without_an_operator, "it leaves out operators of exported: Mul"),
         (without_a_model, "it is about other variants"),
         (without_a_result, "one result for each test"),
         (under_another_name, "a result is of another test"),

@@ -50,6 +50,16 @@ def partly_taken(path: Path) -> Path:
     return save(path, nodes, port("x"), port("y"), [scale, none], opset=13)
 
 
+def save_fusable(path: Path) -> Path:
+    """Save y = 2 x by way of an Identity, which every optimization takes out."""
+    two = helper.make_tensor("two", TensorProto.FLOAT, [3], [2.0] * 3)
+    nodes = [
+        helper.make_node("Identity", ["x"], ["same"], name="same"),
+        helper.make_node("Mul", ["same", "two"], ["y"], name="double"),
+    ]
+    return save(path, nodes, port("x"), port("y"), [two], opset=13)
+
+
 def not_taken(path: Path) -> Path:
     """Save a model of which OpenVINO takes nothing."""
     node = helper.make_node("Hardmax", ["x"], ["y"], name="pick")
@@ -156,11 +166,48 @@ def test_cuda_without_its_libraries_never_passes(tmp_path: Path) -> None:
     assert re.search(r"lib(cu|nv)\w+\.so", result.failures[0]["evidence"])
 
 
-def test_the_cpu_alone_is_not_measured(tmp_path: Path) -> None:
-    """It is trivial, and costs no further session."""
+def test_of_the_cpu_alone_the_graph_is_told(tmp_path: Path) -> None:
+    """Where the nodes ran is trivial; what was made of them is not."""
     result = on_provider(tmp_path, partly_taken(tmp_path / "model.onnx"), PROFILED, CPU)
     (placed,) = result.report["placements"]
     assert (placed["method"], placed["operators"], placed["nodes"]) == ("cpu", [], None)
+    ran = placed["executed"]
+    assert (ran["nodes"], ran["kernels"], ran["why_not"]) == (5, 5, "")
+    assert {one["takes"] for one in ran["operators"]} == {"float32"}
+
+
+def test_what_a_provider_compiled_tells_no_types(tmp_path: Path) -> None:
+    """The kernels beside it do."""
+    result = on_provider(tmp_path, partly_taken(tmp_path / "model.onnx"), OPENVINO, OV)
+    (placed,) = result.report["placements"]
+    found = {one["op_type"]: one["takes"] for one in placed["executed"]["operators"]}
+    assert found["(compiled)"] == ""
+    assert found["Hardmax"] == "float32"
+
+
+def halved(path: Path) -> Path:
+    """Save y = elu(elu(x)) on float16, for which the CPU has no kernel."""
+    nodes = [
+        helper.make_node("Elu", [given], [name], name=name)
+        for given, name in (("x", "a"), ("a", "y"))
+    ]
+    half: dict[str, tuple[int, list[str | int]]] = {"x": (TensorProto.FLOAT16, ["n", 3])}
+    return save(path, nodes, half, {"y": half["x"]}, opset=13)
+
+
+def test_the_precision_that_was_computed_in_is_not_that_of_the_file(tmp_path: Path) -> None:
+    """A float16 model runs on the CPU as float32, between casts; unoptimized there are more."""
+    np.savez(tmp_path / "x.npz", x=np.ones((2, 3), np.float16))
+    model = str(halved(tmp_path / "model.onnx"))
+    plain = ("--candidate-option", "graph_optimization_level=disable_all")
+    words = ("--baseline-runtime", NEWEST, "--inputs", str(tmp_path / "x.npz"), "--no-localise")
+    result = diff(tmp_path, model, *words, *plain)
+    (placed,) = result.report["placements"]
+    ran = {(one["op_type"], one["takes"]): one["count"] for one in placed["executed"]["operators"]}
+    assert ran["Elu", "float32"] == 2
+    assert ran["Cast", "float32"] >= 1
+    assert ("Elu", "float16") not in ran
+    assert placed["executed"]["original"] == [{"op_type": "Elu", "count": 2}]
 
 
 # What a check makes of it, by what its config asks for.
@@ -231,3 +278,28 @@ def test_what_is_asked_cannot_be_loosened_in_silence(repository: UserRepository)
     assert (code, set(failures(report))) == (1, {"placement.share"})
     warned = [f["evidence"] for f in report["findings"] if f["id"] == "policy.loosened"]
     assert any("placement.cpu.min_share: 95% → 10%, looser" in words for words in warned)
+
+
+def test_a_change_of_what_runs_is_a_warning_or_fails(repository: UserRepository) -> None:
+    """Another optimization makes other kernels of the same file; the types hold on both sides."""
+    save_fusable(repository.root / "model.onnx")
+    asked = "placement: {precision: [float32]}"
+    before = f"cpu: {{{asked}}}"
+    repository.replace("ci-parity.yml", target(""), before)
+    repository.commit("a model to fuse")
+    repository.git("branch", "--force", "main", "HEAD")
+    plain = "session_options: {graph_optimization_level: disable_all}"
+    after = f"cpu: {{{asked}, {plain}}}"
+    repository.replace("ci-parity.yml", before, after)
+    repository.commit("without optimizations")
+    code, report = checked(repository)
+    found = {one["id"]: one for one in report["findings"]}
+    assert (code, failures(report)) == (0, {})
+    assert found["placement.precision"]["outcome"] == "pass"
+    assert found["placement.graph"]["advisory"]
+    assert "Identity 0 → 1" in found["placement.graph"]["evidence"]
+    strict = after.replace("[float32]", "[float16], changes: fail")
+    repository.replace("ci-parity.yml", after, strict)
+    repository.commit("changes fail")
+    code, report = checked(repository)
+    assert (code, set(failures(report))) == (1, {"placement.graph", "placement.precision"})

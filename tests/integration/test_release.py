@@ -10,6 +10,7 @@ from ci_parity.cli import run
 from ci_parity.records.release import EntryKind
 from ci_parity.release import acts
 from tests.support.released import Releasing, releasing
+from tests.unit.release.keys import private_pem
 
 Output = pytest.CaptureFixture[str]
 
@@ -50,7 +51,20 @@ def test_53_a_rerun_is_the_same_release(made: Releasing, capsys: Output) -> None
     for _ in range(3):
         assert release(made) == 0
     assert made.kinds() == ["validated", "released"]
-    assert "0 files sent" in capsys.readouterr().out.splitlines()[-3]
+    kept = [line for line in capsys.readouterr().out.splitlines() if line.startswith("kept in ")]
+    assert "0 files sent" in kept[-1]
+
+
+def test_50_an_unsigned_release_says_so(
+    made: Releasing, monkeypatch: pytest.MonkeyPatch, capsys: Output
+) -> None:
+    """And a signed one does not."""
+    made.validate()
+    assert release(made) == 0
+    assert "unsigned: no key here signs the log's checkpoint" in capsys.readouterr().out
+    monkeypatch.setenv("CI_PARITY_SIGNING_KEY", private_pem().decode())
+    assert release(made) == 0
+    assert "unsigned: no key" not in capsys.readouterr().out
 
 
 def test_what_was_validated_again_is_not_released_again(made: Releasing) -> None:

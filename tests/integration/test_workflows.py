@@ -17,6 +17,7 @@ from ci_parity import cli
 from ci_parity.records.release import EntryKind
 from ci_parity.release.store import open_log
 from tests.integration.support.act_runner import ActRun
+from tests.integration.support.cache import cache_dir
 from tests.integration.support.product_repo import (
     BASELINE_RUNTIME,
     CANDIDATE_RUNTIME,
@@ -124,13 +125,16 @@ def test_run_that_failed_is_never_told_as_a_pass(tmp_path: Path, github: GitHubS
     assert "PARITY PASS" not in body
 
 
-def releasing_checkout(folder: Path) -> tuple[Checkout, Path]:
-    """Return a checkout with a log, a store in a folder beside it, and a way to publish."""
+def releasing_checkout(folder: Path, more: str = "") -> tuple[Checkout, Path]:
+    """Return a checkout with a log, a store in a folder beside it, and a way to publish.
+
+    `more` is what else its config says of releases.
+    """
     checkout = make_checkout(folder, log=True)
     store = folder / "store"
     store.mkdir()
     log = f"log: 'branch:{LOG_BRANCH}'"
-    checkout.edit("ci-parity.yml", log, f"{log}, store: 'file:{store}'")
+    checkout.edit("ci-parity.yml", log, f"{log}, store: 'file:{store}'{more}")
     script = checkout.root / "publish.sh"
     script.write_text('#!/bin/sh\necho "$BUNDLE_DIGEST" > "$CI_PARITY_TEST_RECORD/published"\n')
     script.chmod(0o755)
@@ -188,6 +192,49 @@ def test_release_is_published_after_a_pass_and_not_after_a_fail(
     again = here.run("rollback.yml", "workflow_dispatch", asked, run_id=5, store=store)
     assert again.returncode == 0, again.log
     assert log.read()[-1].entry == newest
+
+
+def test_rollback_by_pull_request_is_run_again_when_it_is_merged(
+    tmp_path: Path, github: GitHubServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first run bars what is out and opens it; the second one records and moves the pointer."""
+    monkeypatch.setenv("CI_PARITY_CACHE", str(cache_dir() / "workflow-rollback"))
+    checkout, store = releasing_checkout(tmp_path, ", rollback: pull_request")
+    root = str(checkout.root)
+
+    def put_out() -> None:
+        assert cli.run(["check", "--root", root, "--force", "--record", "always"]) == 0
+        assert cli.run(["release", "--root", root]) == 0
+
+    put_out()
+    log = open_log(f"branch:{LOG_BRANCH}", checkout.root)
+    first = log.read()[0].entry.bundle
+    checkout.root.joinpath("digits", "LICENSE").write_text("another licence\n")
+    checkout.commit("another licence")
+    put_out()
+
+    github.remote = lambda name: git(checkout.remote, "rev-parse", name)
+    here = runner(checkout, github, tmp_path)
+    inputs = {"to": "", "reason": "`touch pwned`", "dry_run": "false"}
+    asked = REPOSITORY_EVENT | {"inputs": inputs}
+    proposed = here.run("rollback.yml", "workflow_dispatch", asked, run_id=3, store=store)
+    assert proposed.returncode == 0, proposed.log
+    said = proposed.step("rollback").outputs
+    assert said["bundle_digest"] == ""
+    assert said["pull_request"] == f"{github.url}/{REPOSITORY}/pull/8"
+    assert [line.entry.kind for line in log.read()][4:] == [EntryKind.REVOKED]
+    ((key, texts),) = github.texts.items()
+    assert texts["title"] == f"Roll digits back to sha256:{first[:16]}"
+
+    git(checkout.root, "fetch", "--quiet", "origin")
+    git(checkout.root, "merge", "--quiet", "--no-ff", f"origin/{github.heads[key].ref}")
+    git(checkout.root, "push", "--quiet", "origin", "main")
+    done = here.run("rollback.yml", "workflow_dispatch", asked, run_id=4, store=store)
+    assert done.returncode == 0, done.log
+    assert done.step("rollback").outputs["bundle_digest"] == f"sha256:{first}"
+    newest = log.read()[-1].entry
+    assert (newest.kind, newest.bundle) == (EntryKind.ROLLED_BACK, first)
+    assert len(github.texts) == 1
 
 
 def test_schedule_looks_at_every_machine(tmp_path: Path, github: GitHubServer) -> None:

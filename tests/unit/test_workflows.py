@@ -24,7 +24,7 @@ _GRANTS = {
     },
     "fork-comment.yml": {"comment": {"actions": "read", "pull-requests": "write"}},
     "release-gate.yml": {"parity": {"contents": "write"}, "release": {"contents": "write"}},
-    "rollback.yml": {"rollback": {"contents": "write"}},
+    "rollback.yml": {"rollback": {"contents": "write", "pull-requests": "write"}},
     "drift.yml": {"parity": {"contents": "write"}},
     "macos-coreml.yml": {"parity": {"contents": "read"}},
     "edge-validate.yml": {"validate": {"actions": "read"}},
@@ -117,7 +117,7 @@ def test_credentials_stay_only_where_the_log_is_written(path: Path, job: dict[st
     for step in job["steps"]:
         if step.get("uses", "").startswith("actions/checkout@"):
             kept = step["with"]["persist-credentials"]
-            assert not kept or job["permissions"] == {"contents": "write"}, path
+            assert not kept or job["permissions"]["contents"] == "write", path
 
 
 def test_gate_runs_whatever_happened_and_knows_how() -> None:

@@ -40,7 +40,7 @@ def _tables(graph: ExecutedGraph) -> list[Html | None]:
         return []
     old, new = graph.in_file(), graph.by_operator()
     names = {**new, **old} if not graph.own_names else new
-    ordered = sorted(names, key=lambda name: (-abs(new[name] - old[name]), name))
+    ordered = sorted(names, key=lambda name: -abs(new[name] - old[name]))
     types: dict[str, list[ExecutedOperator]] = {}
     for one in graph.operators:
         types.setdefault(one.op_type, []).append(one)

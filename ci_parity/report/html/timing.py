@@ -101,7 +101,7 @@ def _sides(timing: LatencyComparison) -> Html | None:
         Column(name="measure"), *figures("baseline", "candidate"), Column(name="unit"),
         *figures("change", "from", "to", "samples"), Column(name="note"),
     )  # fmt: skip
-    caption = "Measured beside it; these never decide. Of tails, the change lies between from and to"
+    caption = "Measured beside it; these never decide. A tail's change lies between from and to"
     return table(f"{caption} (95 %)", columns, lines)
 
 

@@ -26,7 +26,8 @@ class Image:
     """An image that the daemon has, and what its containers get.
 
     `id` is the daemon's own name for it. `digest` pins it on every machine: that of its reference
-    where there is one. `label` is for readers.
+    where there is one. `label` is for readers. `cpus` are the numbers of those that its containers
+    run on, empty for all.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Image:
     label: str
     gpus: tuple[str, ...] = ()
     memory_gib: float | None = None
+    cpus: tuple[int, ...] = ()
 
 
 def provide(api: "APIClient", runtime: ImageRuntime) -> Image:

@@ -46,6 +46,7 @@ def host_config(image: "Image", info: Mapping[str, Any], mounts: Sequence["Mount
         pids_limit=_PROCESSES,
         mem_limit=memory,
         memswap_limit=memory,
+        cpuset_cpus=cpuset(image.cpus, info),
         shm_size=_SHARED_MEMORY_BYTES,
         read_only=True,
         tmpfs={"/tmp": f"size={_TEMPORARY_BYTES}"},  # noqa: S108 - in there, not here
@@ -56,6 +57,15 @@ def host_config(image: "Image", info: Mapping[str, Any], mounts: Sequence["Mount
         mounts=list(mounts),
         device_requests=device_requests(info, image.gpus),
     )
+
+
+def cpuset(cpus: Sequence[int], info: Mapping[str, Any]) -> str | None:
+    """Return those of some CPUs that the daemon's machine has, as the kernel writes them.
+
+    Where it has none of them a container runs on all; on which it may is looked at later.
+    """
+    here = [str(cpu) for cpu in sorted(set(cpus)) if cpu < info.get("NCPU", 0)]
+    return ",".join(here) or None
 
 
 def memory_bytes(limit_gib: float | None, info: Mapping[str, Any]) -> int:

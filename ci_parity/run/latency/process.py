@@ -3,6 +3,7 @@
 import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -144,9 +145,17 @@ def worker_side(
         InfrastructureError: it cannot be started.
     """
     with _on(pinned):
-        worker = start(job, folder, inputs)
+        worker = start(_pinned(job, pinned), folder, inputs)
     with worker:
         yield WorkerSide(worker, job, inputs, device)
+
+
+def _pinned(job: Job, cpus: tuple[int, ...]) -> Job:
+    """Return a job whose container runs on some CPUs; it is the daemon's process, not ours."""
+    image = job.launch.image
+    if image is None or not cpus:
+        return job
+    return replace(job, launch=replace(job.launch, image=replace(image, cpus=cpus)))
 
 
 @contextmanager

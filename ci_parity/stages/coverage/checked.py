@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ci_parity.base.errors import CiParityError
 from ci_parity.base.progress import Progress
 from ci_parity.config.model import CoveragePolicy, Deployment
-from ci_parity.records.coverage import CoverageObservation, Unmeasured
+from ci_parity.records.coverage_observation import CoverageObservation, Unmeasured
 from ci_parity.records.finding import Finding, Subject
 from ci_parity.records.identity import ChangeSet, PairName
 from ci_parity.records.outcome import Outcome

@@ -4,6 +4,8 @@ A test is kept by the digest of its model and inputs, so that a model whose node
 oracle. Every signature that has no test in the end has a reason.
 """
 
+import contextlib
+import logging
 import tempfile
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
@@ -11,18 +13,23 @@ from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes
+from ci_parity.base.errors import CiParityError
 from ci_parity.base.progress import Progress
 from ci_parity.config.runtimes import CURRENT
 from ci_parity.coverage.cases import read_cases, write_case, write_index
 from ci_parity.coverage.made.build import declared
 from ci_parity.coverage.made.make import Draft, drafts_of
 from ci_parity.coverage.matching import covers, difference
+from ci_parity.coverage.packing import packed, unpacked
 from ci_parity.coverage.signatures import Sighting, case_signatures
 from ci_parity.coverage.undefined import why_undefined
 from ci_parity.records.coverage import NodeCase, Signature
 from ci_parity.records.values import Values
 from ci_parity.run.runtime import describe
 from ci_parity.stages.coverage.oracles import THIRD, Settled, settle
+from ci_parity.stages.coverage.sharing import SharedResults
+
+logger = logging.getLogger(__name__)
 
 CASES = Path("coverage") / "made"
 FORMAT = 2
@@ -32,7 +39,7 @@ Reason = tuple[Signature, str]
 
 def made_cases(
     sightings: Sequence[Sighting], known: Sequence[NodeCase], *, cache: Path, progress: Progress,
-    around: bool = False, third: str = THIRD,
+    around: bool = False, third: str = THIRD, shared: SharedResults | None = None,
 ) -> tuple[tuple[NodeCase, ...], tuple[Reason, ...]]:  # fmt: skip
     """Return tests for what no known test covers, and why some signatures have none.
 
@@ -43,10 +50,13 @@ def made_cases(
         progress: is told of the oracles' work.
         around: also make tests of edges that the model does not ask for.
         third: the runtime that decides where two oracles do not agree, empty for none.
+        shared: tests that other runs made.
     """
     reached = reached_by(known, (sighting.signature for sighting in sightings))
     drafts, unmade = drafts_of((s for s in sightings if s.signature not in reached), around=around)
-    cases, failed = cases_of(drafts, cache=cache, progress=progress, third=third)
+    cases, failed = cases_of(
+        drafts, cache=cache, progress=progress, third=third, shared=shared
+    )  # fmt: skip
     reasons = {one.signature: one.why for one in unmade}
     wanted = {draft.id: draft.asked for draft in drafts}
     for name, why in failed.items():
@@ -72,15 +82,22 @@ def reached_by(cases: Iterable[NodeCase], asked: Iterable[Signature]) -> frozens
 
 
 def cases_of(
-    drafts: Sequence[Draft], *, cache: Path, progress: Progress, third: str = THIRD
-) -> tuple[tuple[NodeCase, ...], dict[str, str]]:
-    """Return the tests of drafts, and why some became none, by id."""
+    drafts: Sequence[Draft], *, cache: Path, progress: Progress, third: str = THIRD,
+    shared: SharedResults | None = None,
+) -> tuple[tuple[NodeCase, ...], dict[str, str]]:  # fmt: skip
+    """Return the tests of drafts, and why some became none, by id.
+
+    A run that records takes none from this machine's cache, where others may have left it.
+    """
     found: dict[str, NodeCase] = {}
     failed: dict[str, str] = {}
     waiting: list[Draft] = []
+    known = shared.tests(_kind(third)) if shared is not None else {}
     for draft in drafts:
         why = why_undefined(draft.model, draft.inputs)
-        kept = () if why else read_cases(_home(draft, cache, third)) or ()
+        home = _home(draft, cache, third)
+        own = not why and not (shared is not None and shared.records)
+        kept = (read_cases(home) or () if own else ()) or _brought(known.get(home.name), home)
         if why:
             failed[draft.id] = why
         elif kept:
@@ -96,7 +113,33 @@ def cases_of(
                 failed[draft.id] = f"no oracle can evaluate it: {one.trouble}"
             else:
                 found[draft.id] = _kept(draft, one, _home(draft, cache, third))
+                _hand_on(found[draft.id], _home(draft, cache, third).name, third, shared)
     return tuple(found[draft.id] for draft in drafts if draft.id in found), failed
+
+
+def _kind(third: str) -> str:
+    return f"tests made by onnx {version('onnx')}, {_onnxruntime()}, {third or 'no third'}"
+
+
+def _brought(data: bytes | None, home: Path) -> tuple[NodeCase, ...]:
+    """Return a test that another run made, written into the cache; none that is not whole."""
+    if data is None:
+        return ()
+    try:
+        case = unpacked(data, home / "case")
+        write_index([case], home)
+    except (CiParityError, OSError) as error:
+        logger.warning("a shared test is not used: %s", error)
+        return ()
+    return (case,)
+
+
+def _hand_on(case: NodeCase, draft: str, third: str, shared: SharedResults | None) -> None:
+    """Let others have a test that was made now."""
+    if shared is None or case.oracle.count("alone"):
+        return
+    with contextlib.suppress(CiParityError, OSError):
+        shared.add_test(_kind(third), draft, packed(case))
 
 
 def _kept(draft: Draft, settled: Settled, home: Path) -> NodeCase:

@@ -20,15 +20,8 @@ from ci_parity.coverage.operator_table import operator_table
 from ci_parity.coverage.signatures import Sighting, used
 from ci_parity.coverage.suite import suite_cases
 from ci_parity.detect.identity import model_digest
-from ci_parity.records.coverage import (
-    AskedTarget,
-    CoverageObservation,
-    CoverageReport,
-    Matrix,
-    NodeCase,
-    ObservedModel,
-    OperatorTable,
-)
+from ci_parity.records.coverage import AskedTarget, CoverageReport, Matrix, NodeCase, OperatorTable
+from ci_parity.records.coverage_observation import CoverageObservation, ObservedModel
 from ci_parity.records.finding import Finding, Subject
 from ci_parity.records.observation import InputSet
 from ci_parity.records.outcome import Outcome
@@ -160,7 +153,9 @@ def _observed(
     """Return what a model asks for, the suite's tests of those operators, and those made for it."""
     wanted = {operator_of(sighting.signature) for sighting in sightings}
     known = [case for case in suite if wanted & {operator_of(s) for s in case.signatures}]
-    made, not_made = made_cases(sightings, known, cache=options.cache, progress=progress)
+    made, not_made = made_cases(
+        sightings, known, cache=options.cache, progress=progress, shared=options.shared
+    )
     return ObservedModel(
         name=model.name, variant=model.variant, sha256=model_digest(model.path),
         targets=tuple(target.name for target in model.targets), used=used(sightings),

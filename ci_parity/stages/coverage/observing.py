@@ -8,7 +8,7 @@ says.
 
 import logging
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ from ci_parity.run.runtime import prepare
 from ci_parity.stages.localising.flat import flat_model
 
 if TYPE_CHECKING:
-    from onnx import ModelProto
+    from onnx import GraphProto, ModelProto
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ def sightings_with_cases(
         )  # fmt: skip
         for at, case in enumerate(cases):
             home = Path(scratch) / f"c{at}"
-            seen += _on_case(job, case, Path(inputs.folder), home, step)
+            seen += _on_case(job, whole, case, Path(inputs.folder), home, step)
     return (*seen, *_not_seen(from_graph, seen))
 
 
@@ -107,7 +107,7 @@ def _distinct(cases: Sequence[CaseInputs]) -> list[CaseInputs]:
 
 
 def _on_case(
-    job: Job, case: CaseInputs, source: Path, home: Path, step: Step
+    job: Job, original: Whole, case: CaseInputs, source: Path, home: Path, step: Step
 ) -> tuple[Sighting, ...]:
     """Return the nodes that ran on a case; none where it cannot be run."""
     exchange = home / "exchange"
@@ -123,7 +123,47 @@ def _on_case(
     if run is None:
         return ()
     whole = Whole(model=flat.model, weights=_weights(flat.model))
-    return sightings_of(whole, [run], names=flat.origin)
+    seen = sightings_of(whole, [run], names=flat.origin)
+    return (*seen, *_merged_away(original, run, {sighting.name for sighting in seen}))
+
+
+def _merged_away(
+    original: Whole, run: Mapping[str, Observed], shown: Collection[str]
+) -> Iterator[Sighting]:
+    """Yield the nodes that the flat model has no more, such as branches and copies, and that ran."""
+    ran = dict(_own_tensors(original.model.graph, run))
+    for sighting in sightings_of(original, [ran]):
+        outputs = [name for name in sighting.node.output if name]
+        if outputs and sighting.name not in shown and all(name in ran for name in outputs):
+            yield sighting
+
+
+def _own_tensors(
+    graph: "GraphProto", run: Mapping[str, Observed], place: str = "",
+    around: Mapping[str, Observed] | None = None,
+) -> dict[str, Observed]:  # fmt: skip
+    """Return what a run of the flat model shows of a graph's own tensors and of those inside it.
+
+    The flat model has them under the names of the nodes around them. A copy has no tensor there: it
+    is as what it copies.
+    """
+    if place and not any(name.startswith(f"{place}/") for name in run):
+        return {}
+    found = dict(around or {name: one for name, one in run.items() if "/" not in name})
+    for position, node in enumerate(graph.node):
+        own = node.name or f"{node.op_type}_{position}"
+        name = f"{place}/{own}" if place else own
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                found |= _own_tensors(attribute.g, run, f"{name}/{attribute.name}", found)
+        is_copy = node.op_type == "Identity" and node.domain in _OWN
+        for output in filter(None, node.output):
+            seen = run.get(f"{place}/{output}" if place else output)
+            if seen is None and is_copy:
+                seen = found.get(node.input[0])
+            if seen is not None:
+                found[output] = seen
+    return found
 
 
 def _placed(record: ValueRecord, source: Path, exchange: Path) -> ValueRecord:

@@ -16,6 +16,7 @@ from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.progress import Progress
 from ci_parity.config.model import PLAIN_CPU, Target
 from ci_parity.config.runtimes import CURRENT, ONNXRUNTIME, command_of, image_of
+from ci_parity.coverage.cases import digest_of
 from ci_parity.coverage.results import KeptResult, KeptResults, System, may_pass
 from ci_parity.detect.host import HostSources, host_facts, relevant
 from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult, Probe
@@ -79,6 +80,9 @@ def run_cases(
     if not anew and not (shared is not None and shared.records):
         found |= kept.known([case for case in cases if case.id not in found])
     waiting = [case for case in cases if case.id not in found]
+    if shared is not None and shared.records:
+        # What others believe is of the files that run, whatever an index in the cache says.
+        waiting = [replace(case, digest=digest_of(case)) for case in waiting]
     fresh: list[KeptResult] = []
     if waiting:
         job = Job(launch=launch, model=waiting[0].model, target=asked, timeout_s=timeout_s)

@@ -1,4 +1,4 @@
-"""Results of node tests that runs share through the store, by the word of the release log.
+"""Node tests, and what they showed, that runs share through the store by the release log's word.
 
 1. What may be believed: results that an index names which a line of the log names. Only a run that
    records puts such a line there; what else lies in the store is not looked at.
@@ -10,19 +10,21 @@ A store or a log that fails costs nothing but the time to measure: it is said on
 """
 
 import logging
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
 
 from ci_parity.base.digest import sha256_bytes
-from ci_parity.base.errors import CiParityError
+from ci_parity.base.errors import CiParityError, EvidenceError
 from ci_parity.config.model import Deployment
-from ci_parity.coverage.results import KeptResult, System, decoded, encoded, may_pass, of_cases
+from ci_parity.coverage.results import KeptResult, System, decoded, keyed, of_cases
 from ci_parity.detect.git import Repository
 from ci_parity.records.codec import to_bytes
-from ci_parity.records.coverage import NodeCase, NodeResult, SharedIndex, SharedSystem
+from ci_parity.records.coverage import NodeCase, NodeResult
+from ci_parity.records.shared_results import SharedIndex, SharedSystem
 from ci_parity.release.objects.object_store import ObjectStore
 from ci_parity.release.query import named_indices
 from ci_parity.release.shared_results import (
@@ -38,15 +40,17 @@ _MOST_SYSTEMS = 1000
 # An index whose days are all fresh is named again as it is.
 _RENEW_AFTER = timedelta(days=7)
 _FORGOTTEN_AFTER = timedelta(days=180)
+_KEYED = re.compile(rb"[0-9a-f]{64} ")
+_KEY = 64
 
 
 @dataclass(slots=True, kw_only=True)
-class _Found:
-    """What is known of a system: `known` by the digest of the test, `added` by this run."""
+class _Shelf:
+    """Lines by their keys: `known` are the recorded runs', `added` is what this one has."""
 
     label: str
-    known: dict[str, KeptResult]
-    added: dict[str, KeptResult] = field(default_factory=dict)
+    known: dict[str, bytes]
+    added: dict[str, bytes] = field(default_factory=dict)
 
 
 class SharedResults:
@@ -67,25 +71,36 @@ class SharedResults:
         self._today = today
         self._store: ObjectStore | None = None
         self._index: dict[str, SharedSystem] | None = None
-        self._found: dict[str, _Found] = {}
+        self._shelves: dict[str, _Shelf] = {}
         self._failed = False
         self.records = records
 
     def known(self, system: System, cases: Iterable[NodeCase]) -> dict[str, NodeResult]:
         """Return what is known of these cases as they are now, by their ids."""
-        return of_cases(self._of(system.digest, system.label).known.values(), cases)
+        shelf = self._shelf(system.digest, system.label)
+        return of_cases(decoded(b"\n".join(shelf.known.values())), cases)
 
     def add(self, system: str, label: str, results: Iterable[KeptResult]) -> None:
         """Take what was measured on the system of a digest, for `publish`."""
-        found = self._of(system, label)
-        found.added |= {one.digest: one for one in results if not may_pass(one.result)}
+        self._shelf(system, label).added |= keyed(results)
+
+    def tests(self, kind: str) -> Mapping[str, bytes]:
+        """Return the tests of a kind that were made before, packed, by the digests of their drafts.
+
+        What a kind is made by and with is part of its name.
+        """
+        return self._shelf(sha256_bytes(kind.encode()), kind).known
+
+    def add_test(self, kind: str, draft: str, data: bytes) -> None:
+        """Take a test that was made, for `publish`."""
+        self._shelf(sha256_bytes(kind.encode()), kind).added[draft] = data
 
     def publish(self) -> str:
         """Keep what was added; return the digest of the index that says so, empty where none does.
 
         A run that does not record keeps nothing.
         """
-        if not self.records or not self._found:
+        if not self.records or not self._shelves or self._failed:
             return ""
         try:
             return self._published()
@@ -95,9 +110,9 @@ class SharedResults:
 
     def _published(self) -> str:
         store, index = self._opened(), dict(self._indexed())
-        for system, found in self._found.items():
-            if found.added or system in index:
-                index[system] = self._kept(store, system, found, index.get(system))
+        for system, shelf in self._shelves.items():
+            if shelf.added or system in index:
+                index[system] = self._kept(store, system, shelf, index.get(system))
         oldest = (self._today - _FORGOTTEN_AFTER).isoformat()
         systems = [
             one
@@ -111,45 +126,51 @@ class SharedResults:
         return _put(store, data)
 
     def _kept(
-        self, store: ObjectStore, system: str, found: _Found, before: SharedSystem | None
+        self, store: ObjectStore, system: str, shelf: _Shelf, before: SharedSystem | None
     ) -> SharedSystem:
-        """Keep the results of a system, where there are new ones; return where they are."""
+        """Keep the lines of a system, where there are new ones; return where they are."""
         fresh = (self._today - _RENEW_AFTER).isoformat()
         used = before.used if before is not None and before.used >= fresh else ""
         used = used or self._today.isoformat()
-        new = {digest: one for digest, one in found.added.items() if found.known.get(digest) != one}
+        new = {key: line for key, line in shelf.added.items() if shelf.known.get(key) != line}
         if before is not None and not new:
             return replace(before, used=used)
-        data = _within(found.known | new, new)
+        data = _within(shelf.known | new, new)
         return SharedSystem(
-            system=system, label=found.label, sha256=_put(store, data), size_bytes=len(data),
+            system=system, label=shelf.label, sha256=_put(store, data), size_bytes=len(data),
             used=used,
         )  # fmt: skip
 
-    def _of(self, system: str, label: str) -> _Found:
-        if system not in self._found:
-            self._found[system] = _Found(label=label, known=self._read(system))
-        return self._found[system]
+    def _shelf(self, system: str, label: str) -> _Shelf:
+        if system not in self._shelves:
+            self._shelves[system] = _Shelf(label=label, known=self._read(system))
+        return self._shelves[system]
 
-    def _read(self, system: str) -> dict[str, KeptResult]:
+    def _read(self, system: str) -> dict[str, bytes]:
         if self._failed:
             return {}
         try:
             entry = self._indexed().get(system)
             if entry is None:
                 return {}
-            data = self._opened().read(entry.sha256, MAX_RESULTS_BYTES)
+            return _lines(self._opened().read(entry.sha256, MAX_RESULTS_BYTES))
+        except EvidenceError as error:
+            _say("taken from others", error)
         except CiParityError as error:
             self._give_up("taken from others", error)
-            return {}
-        return {one.digest: one for one in decoded(data)}
+        return {}
 
     def _indexed(self) -> dict[str, SharedSystem]:
-        """Return the newest word of the indices on each system."""
+        """Return the newest word of the indices on each system; one that is lost has none."""
         if self._index is None:
             found: dict[str, SharedSystem] = {}
             for digest in self._named:
-                for one in index_in(self._opened(), digest).systems:
+                try:
+                    systems = index_in(self._opened(), digest).systems
+                except EvidenceError as error:
+                    _say("all taken from others", error)
+                    continue
+                for one in systems:
                     found.setdefault(one.system, one)
             self._index = found
         return self._index
@@ -161,11 +182,14 @@ class SharedResults:
 
     def _give_up(self, what: str, error: Exception) -> None:
         if not self._failed:
-            logger.warning(
-                "results of tests of single operators are not %s, and measured anew: %s",
-                what, error,
-            )  # fmt: skip
+            _say(what, error)
         self._failed = True
+
+
+def _say(what: str, error: Exception) -> None:
+    logger.warning(
+        "results of tests of single operators are not %s, and measured anew: %s", what, error
+    )
 
 
 def shared_results(
@@ -252,11 +276,19 @@ def _put(store: ObjectStore, data: bytes) -> str:
     return digest
 
 
-def _within(every: dict[str, KeptResult], new: dict[str, KeptResult]) -> bytes:
-    """Return as many results as an object may hold, the new ones first, the rest by their ids."""
-    ordered = sorted(every.values(), key=lambda one: (one.result.case, one.digest))
-    data = encoded(ordered)
-    if len(data) <= MAX_RESULTS_BYTES:
-        return data
-    data = encoded(one for one in ordered if one.digest in new)
-    return data if len(data) <= MAX_RESULTS_BYTES else b""
+def _lines(data: bytes) -> dict[str, bytes]:
+    """Return lines by their keys, which stand before them."""
+    return {
+        line[:_KEY].decode(): line[_KEY + 1 :]
+        for line in data.splitlines()
+        if _KEYED.match(line)
+    }  # fmt: skip
+
+
+def _within(every: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
+    """Return lines in the order of their keys; the new ones alone where all are too many."""
+    for lines in (every, new):
+        data = b"".join(b"%s %s\n" % (key.encode(), lines[key]) for key in sorted(lines))
+        if len(data) <= MAX_RESULTS_BYTES:
+            return data
+    return b""

@@ -16,13 +16,8 @@ from pathlib import Path
 
 from ci_parity.base.errors import CiParityError, EvidenceError
 from ci_parity.config.model import CoveragePolicy, Deployment
-from ci_parity.records.coverage import (
-    AskedTarget,
-    CoverageObservation,
-    ObservedModel,
-    Signature,
-    Unmeasured,
-)
+from ci_parity.records.coverage import AskedTarget, Signature
+from ci_parity.records.coverage_observation import CoverageObservation, ObservedModel, Unmeasured
 from ci_parity.records.finding import Finding
 from ci_parity.records.identity import ChangeSet
 from ci_parity.stages.coverage.checked import judge_coverage, unmeasured

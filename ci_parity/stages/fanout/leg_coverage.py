@@ -12,7 +12,8 @@ from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.files import write_atomic
 from ci_parity.records.codec import from_bytes, to_bytes
-from ci_parity.records.coverage import CoverageObservation, NodeCase
+from ci_parity.records.coverage import NodeCase
+from ci_parity.records.coverage_observation import CoverageObservation
 
 FILE = "coverage.json"
 _MAX_BYTES = 64 << 20

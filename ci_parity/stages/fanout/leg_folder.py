@@ -18,7 +18,7 @@ from ci_parity.base.canonical import Json, canonical_bytes
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.files import write_atomic
 from ci_parity.records.codec import from_bytes, to_json
-from ci_parity.records.coverage import CoverageObservation
+from ci_parity.records.coverage_observation import CoverageObservation
 from ci_parity.records.kept import KeptRun
 from ci_parity.records.leg_report import LegReport
 from ci_parity.stages.fanout.leg_coverage import FILE, read_coverage

@@ -30,8 +30,9 @@ from ci_parity.stages.releasing.asset_names import (
     version_of,
 )
 
-# An object that is not listed is looked for again, unless the list is younger.
-_FRESH_S = 5.0
+# For so long whoever sends one object after another takes the list to be whole: what another sent
+# meanwhile is sent once more, and that changes nothing.
+_SENDING_S = 20.0
 _KEPT = re.compile(r"\(kept (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)\)")
 
 
@@ -61,6 +62,7 @@ class AssetPlace:
         self._ticks = ticks
         self._listed: list[Asset] | None = None
         self._listed_at = 0.0
+        self._sent_since = False
         self._left_behind: set[str] = set()
         self._open: tuple[int, Download] | None = None
 
@@ -125,12 +127,16 @@ class AssetPlace:
 
     def remove(self, key: str) -> None:
         """Remove an object, or all states of a pointer, the one that counts last."""
-        if digest_of(key):
-            while (found := self._object(key)) is not None:
-                self._delete(found.id)
+        if not digest_of(key):
+            for _, asset in _of(self._list(), key):
+                self._delete(asset.id)
             return
-        for _, asset in _of(self._list(), key):
-            self._delete(asset.id)
+        for old_too in (True, False):
+            gone = [one for one in self._list(old_too=old_too) if object_of(one.name)[0] == key]
+            for asset in gone:
+                self._delete(asset.id)
+            if gone:
+                return
 
     def text(self, key: str) -> bytes | None:
         """Return what a pointer says; that there is no such release is an error."""
@@ -207,6 +213,7 @@ class AssetPlace:
                     named = self._rename(sent, name)
         if named and self._listed is not None:
             self._listed.append(replace(sent, name=name))
+            self._sent_since = True
         elif not named:
             self._delete(sent.id)
 
@@ -265,20 +272,16 @@ class AssetPlace:
             self._open = None
 
     def _object(self, key: str) -> Asset | None:
-        """Return the asset of an object, by a list that is young where it is not in it."""
-        for asset in self._list(old_too=True):
-            if asset.is_complete and object_of(asset.name)[0] == key:
-                return asset
-        if self._ticks() - self._listed_at <= _FRESH_S:
-            return None
-        self._listed = None
-        return self._object(key)
+        """Return the asset of an object; that there is none is told by a list of now."""
+        known = _holder(self._list(old_too=True), key)
+        sending = self._sent_since and self._ticks() - self._listed_at <= _SENDING_S
+        return known if known is not None or sending else _holder(self._list(), key)
 
     def _list(self, *, old_too: bool = False) -> list[Asset]:
         """Return the assets in the order they were made; by a list from before if that will do."""
         if self._listed is None or not old_too:
             found = sorted(self._assets.all(), key=lambda asset: asset.id)
-            self._listed, self._listed_at = found, self._ticks()
+            self._listed, self._listed_at, self._sent_since = found, self._ticks(), False
             for asset in [*found]:
                 if asset.name in self._left_behind:
                     with suppress(ApiError):
@@ -289,6 +292,12 @@ class AssetPlace:
         self._assets.delete(identity)
         if self._listed is not None:
             self._listed = [asset for asset in self._listed if asset.id != identity]
+
+
+def _holder(listed: list[Asset], key: str) -> Asset | None:
+    """Return the complete asset of an object."""
+    found = (one for one in listed if one.is_complete and object_of(one.name)[0] == key)
+    return next(found, None)
 
 
 def _entry(key: str, asset: Asset) -> Entry:

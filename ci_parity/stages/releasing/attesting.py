@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes, parse_strict
-from ci_parity.base.errors import ConfigError
+from ci_parity.base.errors import ConfigError, EvidenceError
 from ci_parity.github.attestations import list_attestations, store_attestation
 from ci_parity.github.client import RestClient
 from ci_parity.github.context import is_repository
@@ -102,7 +102,10 @@ def _found(asked: Asked, beside: Beside, roots: Roots, say: Say) -> list[Reading
         say(f"{place}: no attestation")
     readings = []
     for bundle in listed:
-        reading = examine(canonical_bytes(bundle), asked, roots, where=place)
+        try:
+            reading = examine(canonical_bytes(bundle), asked, roots, where=place)
+        except EvidenceError as error:
+            reading = Reading(outcome=Outcome.FAIL, words=error.what)
         say(f"{place}: {reading.words}")
         readings.append(reading)
     return readings

@@ -66,7 +66,8 @@ class EntryLog:
 
     def _entry_v1(self, body: dict[str, Any]) -> dict[str, Any]:
         leaf = rfc8785.dumps(body)
-        proof = self._proof(leaf)
+        # Version 1 names its tree, too: readers tell its checkpoints by that.
+        proof = self._proof(leaf, f"{self.origin} - 1193050959916656506")
         promised = {
             "body": b64(leaf), "integratedTime": int((self.now or datetime.now(UTC)).timestamp()),
             "logID": self.log_id.hex(), "logIndex": proof["index"],
@@ -96,7 +97,7 @@ class EntryLog:
         _hold(certificate, request["signature"]["content"], base64.b64decode(request["digest"]),
               hashed=True)  # fmt: skip
         leaf = rfc8785.dumps(body)
-        proof = self._proof(leaf)
+        proof = self._proof(leaf, self.origin)
         return {
             "logIndex": str(proof["index"]), "logId": {"keyId": b64(self.log_id)},
             "kindVersion": {"kind": "hashedrekord", "version": "0.0.2"},
@@ -108,11 +109,11 @@ class EntryLog:
             "canonicalizedBody": b64(leaf),
         }  # fmt: skip
 
-    def _proof(self, leaf: bytes) -> dict[str, Any]:
+    def _proof(self, leaf: bytes, origin: str) -> dict[str, Any]:
         self._tree.append(leaf)
         size = len(self._tree)
         root = self._tree.root()
-        text = f"{self.origin}\n{size}\n{b64(root)}\n"
+        text = f"{origin}\n{size}\n{b64(root)}\n"
         signature = b64(self.log_id[:4] + self._sign(text.encode()))
         return {
             "index": size - 1, "size": size, "root": root, "path": self._tree.inclusion(size - 1),

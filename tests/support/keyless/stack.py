@@ -37,7 +37,8 @@ class Keyless:
 
     Attributes:
         claims: what the next token says.
-        refusals: statuses that the next requests whose path ends so are answered with.
+        refusals: statuses that requests for these paths are answered with.
+        silent: a path that no request gets an answer from before the stack is closed.
         at: the time at which certificates begin, instead of now.
     """
 
@@ -51,6 +52,8 @@ class Keyless:
         self.clock = Clock(scratch) if version == 2 else None
         self.at: datetime | None = None
         self.refusals: dict[str, int] = {}
+        self.silent = ""
+        self.closing = threading.Event()
         self.asked: list[str] = []
         self.claims: dict[str, Any] = {
             "iss": ISSUER, "sub": "repo:acme/models:ref:refs/tags/v1",
@@ -71,6 +74,7 @@ class Keyless:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.closing.set()
         self._http.shutdown()
         self._thread.join()
         self._http.server_close()
@@ -177,6 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refused(self, path: str) -> bool:
         self.stack.asked.append(path)
+        if path == self.stack.silent:
+            self.stack.closing.wait()
         status = self.stack.refusals.get(path, 0)
         if status:
             self._send(status, {"code": status, "message": "not today"})

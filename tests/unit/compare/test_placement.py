@@ -165,6 +165,15 @@ def test_nodes_that_moved_are_warnings_that_name_them() -> None:
     assert judged(placed(SHAPE, CONV), before=system(placed(CONV, SHAPE))) == {}
 
 
+def test_nodes_that_moved_fail_where_the_target_says_so() -> None:
+    """Without it they are a warning."""
+    before = system(placed(CONV, SHAPE))
+    moved = judged(placed(CONV, SHAPE, nodes("Gather", 1)), PlacementPolicy(changes="fail"), before)
+    assert outcomes(moved) == {"left": FAIL, "unmeasured": OPEN}
+    assert not moved["left"].advisory
+    assert "executed graph changed" in moved["unmeasured"].evidence
+
+
 @pytest.mark.parametrize(
     "before", [None, placed(CONV, method=Method.PROFILE), Placement(method=Method.NONE)]
 )

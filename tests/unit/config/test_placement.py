@@ -51,6 +51,8 @@ def test_a_part_that_is_left_out_asks_nothing() -> None:
     asked = deployment(a={"max_memcpy": 3}, b={"cpu_allowed": []}).policy.placement
     assert asked["a"] == PlacementPolicy(max_memcpy=3)
     assert asked["b"] == PlacementPolicy(cpu_allowed=())
+    types = deployment(a={"precision": ["float32"], "changes": "fail"}).policy.placement["a"]
+    assert types == PlacementPolicy(precision=("float32",), changes="fail")
 
 
 @pytest.mark.parametrize(
@@ -63,6 +65,9 @@ def test_a_part_that_is_left_out_asks_nothing() -> None:
         "{cpu_allowed: Shape}",
         '{cpu_allowed: ["a b"]}',
         "{max_memcopy: 1}",
+        "{precision: [fp16]}",
+        "{precision: []}",
+        "{changes: ignore}",
     ],
 )
 def test_what_cannot_be_asked_is_refused(tmp_path: Path, raw: str) -> None:
@@ -89,6 +94,12 @@ def test_what_cannot_be_asked_is_refused(tmp_path: Path, raw: str) -> None:
         ({"cpu_allowed": ["A"]}, {"cpu_allowed": ["B"]}, "cpu_allowed", U),
         ({"cpu_allowed": []}, {}, "cpu_allowed", L),
         ({}, {"cpu_allowed": ["A"]}, "cpu_allowed", T),
+        ({"precision": ["float32"]}, {"precision": ["float32", "float16"]}, "precision", L),
+        ({"precision": ["float32"]}, {"precision": ["float16"]}, "precision", U),
+        ({}, {"precision": ["float16"]}, "precision", T),
+        ({"changes": "fail"}, {"changes": "warn"}, "changes", L),
+        ({"changes": "fail"}, {}, "changes", L),
+        ({}, {"changes": "fail"}, "changes", T),
     ],
 )
 def test_each_part_has_a_direction(

@@ -248,7 +248,7 @@ def test_refuses_shuffled_lines_whatever_the_order() -> None:
         lines = list(LINES)
         shuffler.shuffle(lines)
         if lines != LINES:
-            assert re.search(r"line \d$", refusal(b"".join(lines)).where)
+            assert re.search(r"record \d$", refusal(b"".join(lines)).where)
 
 
 @pytest.mark.parametrize("kind", list(EntryKind))

@@ -22,7 +22,7 @@ from ci_parity.release.decisions import (
     record,
 )
 from ci_parity.release.file_log import FileLog
-from ci_parity.release.query import barred, current, last_good, proven
+from ci_parity.release.query import barred, current, last_good, proven, put_back
 from tests.unit.release.samples import digest, entry, identity
 
 CPU, GPU = PairName(target="cpu", variant="int8"), PairName(target="gpu", variant="int8")
@@ -271,3 +271,24 @@ def test_an_unknown_bundle_is_not_revoked(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="no line about"):
         acts.revoke(log_file, digest("other"), "why")
     assert len(log_file.read()) == 1
+
+
+@pytest.mark.parametrize(
+    ("story", "seq"),
+    [
+        ("Va Ra Vb Rb", None),
+        ("Va Ra Vb Rb Xb", None),  # barred, and still out
+        ("Va Ra Vb Rb Xb Ra", 5),  # the branch went back, and was released
+        ("Va Ra Vb Rb Xb Va Ra Ia", 6),
+        ("Va Ra Vb Rb Ka", 4),
+        ("Va Ra Vb Rb Xb Ra Vb", None),  # what was left is good again
+        ("Va Ra Vb Rb Xb Ra Xa", None),  # what is out is none to stay with
+        ("Va Ra Vb Rb Xb Vc Rc", None),  # a newer one came
+        ("Va Ra Vb Rb Ka Vc Rc", None),
+        ("", None),
+    ],
+)
+def test_an_older_bundle_is_out_again(story: str, seq: int | None) -> None:
+    """A release that puts an older bundle out in place of a barred one is a rollback too."""
+    found = put_back(log(story), **STREAM)
+    assert (found.seq if found else None) == seq

@@ -8,8 +8,8 @@ import pytest
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.codec import to_bytes
-from ci_parity.records.coverage import SharedIndex, SharedSystem
 from ci_parity.records.release import EntryKind, LogLine
+from ci_parity.records.shared_results import SharedIndex, SharedSystem
 from ci_parity.release.decisions import Act, going_out
 from ci_parity.release.objects.checked_store import CheckedStore
 from ci_parity.release.objects.collect import Collected, Rules, collect

@@ -23,6 +23,7 @@ from ci_parity.records.release import EntryKind, LogEntry, LogLine
 from ci_parity.records.verdict import Environment, Verdict
 from ci_parity.report.markdown import comment, no_verdict
 from ci_parity.report.occasion import Occasion
+from ci_parity.report.rollback import RollbackProposal, body, title
 from tests.unit.report.hostile import PAYLOADS, places, planted, planted_at
 from tests.unit.report.samples import (
     changes,
@@ -238,3 +239,36 @@ def test_an_address_that_could_end_a_link_does_not() -> None:
     }
     assert link.startswith("https://x/%29")
     assert Rendered(comment(unchanged(), Occasion(run_url="javascript:x"))[0]).links == []
+
+
+def proposal(count: int) -> RollbackProposal:
+    """Return a proposal to go back that changes some files."""
+    files = tuple(("AMD"[at % 3], f"file {at}") for at in range(count))
+    return RollbackProposal(
+        deployment="d", channel="c", proof=proof(), left=proof(), barred=proof(), log="file:x",
+        files=files, held="h", settings=("s",), reason="r", run_url=PAGE,
+    )  # fmt: skip
+
+
+# Where a config keeps things is Markdown of ours; the run's address comes from the runner.
+GIVEN = frozenset({"RollbackProposal.settings", "RollbackProposal.run_url"})
+
+
+@pytest.mark.parametrize("count", [1, 100], ids=["one file", "many files"])
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+def test_nothing_of_a_proposal_acts_in_its_body(payload: str, count: int) -> None:
+    """Paths come from bundles, reasons from people, names from configs."""
+    sample = proposal(count)
+    said = body(planted(sample, payload, skip=GIVEN))
+    check(said, body(planted(sample, "x", skip=GIVEN)))
+    assert len(said) < LIMIT
+    for place in (place for place in places(sample) if place not in GIVEN):
+        check(body(planted_at(sample, place, MIXED)), body(planted_at(sample, place, "x")))
+
+
+@pytest.mark.parametrize("payload", PAYLOADS.values(), ids=PAYLOADS)
+def test_the_title_of_a_proposal_is_one_line(payload: str) -> None:
+    """GitHub shows a title as it stands, and takes 256 characters."""
+    said = title(payload, "b" * 64)
+    assert said.isprintable()
+    assert len(said) < 256

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from ci_parity.base.process import worker_environment
+from ci_parity.records.executed import ExecutedGraph, ExecutedOperator, OperatorCount
 from ci_parity.records.observation import CaseInputs
 from ci_parity.records.placement import Method, OperatorPlacement, Placement
 from ci_parity.records.values import ValueRecord
 from ci_parity.run.placement import VERB, measure, on_plain_cpu
 from ci_parity.run.protocol import WorkerProcess
+from tests.support.models import save_linear
 
 # Answers every request with what lies in `answer.json`, and keeps the request.
 WORKER = """
@@ -32,13 +34,16 @@ ANSWER = {"method": "assignment", "operators": [RELU, NEG], "memcpy": 2, "why_no
 
 
 def asked(
-    folder: Path, answer: Mapping[str, Any] | None, verbs: tuple[str, ...] = (VERB,)
+    folder: Path,
+    answer: Mapping[str, Any] | None,
+    verbs: tuple[str, ...] = (VERB,),
+    model: Path = Path("m.onnx"),
 ) -> Placement:
     """Ask a worker that gives this answer; None makes it die."""
     (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
     argv = (sys.executable, "-I", "-c", WORKER)
     with WorkerProcess(argv, env=worker_environment(), cwd=folder) as worker:
-        load = {"model": Path("m.onnx"), "provider": "GPU"}
+        load = {"model": model, "provider": "GPU"}
         return measure(worker, verbs, load, CASE, str(folder), folder, 20.0)
 
 
@@ -106,6 +111,56 @@ def test_copies_that_were_not_counted_say_so(tmp_path: Path) -> None:
     found = asked(tmp_path, answer)
     assert (found.count, found.memcpy, found.why_not) == (4, None, "the run failed")
     assert asked(tmp_path, {**answer, "why_not": ""}).why_not == "the runner counts no copies"
+
+
+RAN = {"op_type": "Relu", "takes": "float32", "gives": "float32", "count": 2}
+EXECUTED = {"operators": [RAN], "own_names": False}
+
+
+def test_what_ran_stands_beside_what_the_file_has(tmp_path: Path) -> None:
+    """Counted from the file itself; a runner that says nothing of it leaves nothing."""
+    save_linear(tmp_path / "m.onnx")
+    found = asked(tmp_path, {**ANSWER, "executed": EXECUTED}, model=tmp_path / "m.onnx").executed
+    assert found == ExecutedGraph(
+        operators=(ExecutedOperator(op_type="Relu", takes="float32", gives="float32", count=2),),
+        original=(OperatorCount(op_type="Mul", count=1),),
+    )
+    assert asked(tmp_path, ANSWER).executed is None
+
+
+def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    """What ran is told all the same."""
+    found = asked(tmp_path, {**ANSWER, "executed": EXECUTED}).executed
+    assert found is not None
+    assert found.count == 2
+    assert "m.onnx" in found.why_not or "cannot be read" in found.why_not
+
+
+def test_nothing_that_ran_says_why(tmp_path: Path) -> None:
+    """The reason is that of the run which was to count copies."""
+    empty = {"operators": [], "own_names": False}
+    answer = {**ANSWER, "memcpy": None, "why_not": "the run failed", "executed": empty}
+    found = asked(tmp_path, answer).executed
+    assert found is not None
+    assert (found.operators, found.why_not) == ((), "the run failed")
+
+
+@pytest.mark.parametrize(
+    "executed",
+    [
+        {"operators": [{**RAN, "count": 0}], "own_names": False},
+        {"operators": [RAN] * 1001, "own_names": False},
+        {"operators": [{**RAN, "takes": 1}], "own_names": False},
+        {**EXECUTED, "original": [{"op_type": "Conv", "count": 1}]},
+        {**EXECUTED, "more": 1},
+        [],
+    ],
+)
+def test_a_graph_that_cannot_be_believed_is_not_measured(tmp_path: Path, executed: object) -> None:
+    """Then nothing of the answer is; what the file has is counted here alone."""
+    found = asked(tmp_path, {**ANSWER, "executed": executed})
+    assert found.method is Method.NONE
+    assert "unreadable placement" in found.why_not
 
 
 def test_the_plain_cpu_needs_no_question() -> None:

@@ -14,6 +14,7 @@ from ci_parity.base.progress import SilentProgress
 from ci_parity.compare.latency.verdict import Judged, judge_latency
 from ci_parity.config.load import policy
 from ci_parity.config.model import Target
+from ci_parity.config.runtimes import runtime_text
 from ci_parity.records.finding import Subject
 from ci_parity.records.latency import LatencyRun
 from ci_parity.records.observation import CaseInputs, InputSet
@@ -118,6 +119,11 @@ def test_pinned_sides_run_a_thread_for_each_cpu() -> None:
     assert equal_threads(plain, 0) == plain
     declared = (job(intra_op_num_threads=4), job())
     assert equal_threads(declared, 2) == declared
+    images = (job(runtime_text({"image": "ort:1"})), job(runtime_text({"image": "ort:2"})))
+    threads = [side.target.session_options for side in equal_threads(images, 2)]
+    assert threads == [{"intra_op_num_threads": 2}] * 2
+    program = (job(), job(runtime_text({"image": "ort:1", "command": ["serve"]})))
+    assert equal_threads(program, 2) == program
     foreign = (job(), job("openvino==2026.4.1"))
     assert equal_threads(foreign, 2) == foreign
 

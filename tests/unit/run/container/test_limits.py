@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,15 @@ def test_a_container_may_do_next_to_nothing() -> None:
     assert limits["Ulimits"] == [{"Name": "core", "Soft": 0, "Hard": 0}]
     assert limits["Memory"] == limits["MemorySwap"] == 14 * 2**30
     assert "DeviceRequests" not in limits or not limits["DeviceRequests"]
+
+
+def test_a_container_runs_on_the_cpus_that_were_asked_for() -> None:
+    """On those of them that the daemon has; the kernel is asked later where it really may."""
+    info = {**INFO, "NCPU": 4}
+    assert host_config(replace(IMAGE, cpus=(3, 1)), info, [])["CpusetCpus"] == "1,3"
+    assert host_config(replace(IMAGE, cpus=(3, 7)), info, [])["CpusetCpus"] == "3"
+    for unpinned in (IMAGE, replace(IMAGE, cpus=(7,))):
+        assert not host_config(unpinned, info, []).get("CpusetCpus")
 
 
 def test_memory_is_what_was_asked_for() -> None:

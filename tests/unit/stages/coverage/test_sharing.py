@@ -17,7 +17,8 @@ from ci_parity.config.load import load_deployment
 from ci_parity.config.model import Target
 from ci_parity.coverage.results import KeptResult, KeptResults
 from ci_parity.records.codec import from_bytes
-from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult, SharedIndex
+from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult
+from ci_parity.records.shared_results import SharedIndex
 from ci_parity.release.objects.checked_store import CheckedStore
 from ci_parity.release.objects.folder import FolderPlace
 from ci_parity.release.objects.keys import object_key
