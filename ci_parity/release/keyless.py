@@ -185,10 +185,13 @@ def _within(patience_s: float, sign: Callable[[], Signed]) -> Signed:
     box: SimpleQueue[Signed | PublishError] = SimpleQueue()
 
     def work() -> None:
+        outcome: Signed | PublishError = PublishError("signing ended without a result")
         try:
-            box.put(sign())
+            outcome = sign()
         except PublishError as error:
-            box.put(error)
+            outcome = error
+        finally:
+            box.put(outcome)
 
     Thread(target=work, name="ci-parity-sigstore", daemon=True).start()
     try:

@@ -26,6 +26,7 @@ from ci_parity.records.release import EntryKind
 from ci_parity.release.keyless import sign_keyless
 from ci_parity.release.vouched import Asked, Roots, examine
 from tests.support.github_server import Fault, GitHubServer
+from tests.support.keyless import changes
 from tests.support.keyless.authority import Authority
 from tests.support.keyless.stack import IDENTITY, ISSUER, WORKFLOW, Keyless
 from tests.unit.release.samples import digest, entry, log_of
@@ -247,67 +248,22 @@ def test_12_an_attestation_of_another_bundle_is_refused(stack: Keyless, capsys: 
     assert stack.asked
 
 
-def _swapped_statement(value: dict[str, Any]) -> None:
-    envelope = value["dsseEnvelope"]
-    payload = base64.b64decode(envelope["payload"])
-    envelope["payload"] = base64.b64encode(payload.replace(b'"run":40', b'"run":41')).decode()
-
-
-def _no_proof(value: dict[str, Any]) -> None:
-    del value["verificationMaterial"]["tlogEntries"][0]["inclusionProof"]
-
-
-def _no_entry(value: dict[str, Any]) -> None:
-    value["verificationMaterial"]["tlogEntries"] = []
-
-
-def _another_place(value: dict[str, Any]) -> None:
-    value["verificationMaterial"]["tlogEntries"][0]["inclusionProof"]["logIndex"] = "3"
-
-
-def _bigger_log(value: dict[str, Any]) -> None:
-    proof = value["verificationMaterial"]["tlogEntries"][0]["inclusionProof"]
-    proof["checkpoint"]["envelope"] = proof["checkpoint"]["envelope"].replace("\n6\n", "\n7\n")
-
-
-def _no_time(value: dict[str, Any]) -> None:
-    material = value["verificationMaterial"]
-    material["tlogEntries"][0].pop("inclusionPromise", None)
-    material.pop("timestampVerificationData", None)
-
-
-def _another_log_entry(value: dict[str, Any]) -> None:
-    entry = value["verificationMaterial"]["tlogEntries"][0]
-    body = base64.b64decode(entry["canonicalizedBody"]).replace(b"0.0.", b"0.1.")
-    entry["canonicalizedBody"] = base64.b64encode(body).decode()
-
-
-def _of_a_file(value: dict[str, Any]) -> None:
-    del value["dsseEnvelope"]
-    value["messageSignature"] = {"signature": "AAAA"}
-
-
-def _two_signatures(value: dict[str, Any]) -> None:
-    value["dsseEnvelope"]["signatures"] *= 2
-
-
-def _no_certificate(value: dict[str, Any]) -> None:
-    value["verificationMaterial"]["certificate"] = {"rawBytes": "AAAA"}
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (_swapped_statement, "it does not verify: DSSE: invalid signature"),
-        (_no_proof, "it has no inclusion proof"),
-        (_no_entry, "it has no inclusion proof"),
-        (_another_place, "it does not verify: invalid log entry: inclusion proof"),
-        (_bigger_log, "it does not verify: invalid log entry: checkpoint: invalid signature"),
-        (_no_time, "inclusion promise or signed timestamp"),
-        (_another_log_entry, "it does not verify: invalid log entry: inclusion proof"),
-        (_of_a_file, "it vouches for a file, not for a Statement"),
-        (_two_signatures, "it does not verify: envelope must contain exactly one"),
-        (_no_certificate, "it is no Sigstore bundle that can be read"),
+        (changes.swapped_statement, "it does not verify: DSSE: invalid signature"),
+        (changes.no_proof, "it has no inclusion proof"),
+        (changes.no_entry, "it has no inclusion proof"),
+        (changes.another_place, "it does not verify: invalid log entry: inclusion proof"),
+        (
+            changes.bigger_log,
+            "it does not verify: invalid log entry: checkpoint: invalid signature",
+        ),
+        (changes.no_time, "inclusion promise or signed timestamp"),
+        (changes.another_log_entry, "it does not verify: invalid log entry: inclusion proof"),
+        (changes.of_a_file, "it vouches for a file, not for a Statement"),
+        (changes.two_signatures, "it does not verify: envelope must contain exactly one"),
+        (changes.no_certificate, "it is no Sigstore bundle that can be read"),
         (lambda value: value.update(mediaType="text/plain"), "it is no Sigstore bundle"),
     ],
 )
@@ -323,35 +279,6 @@ def test_43_an_altered_attestation_is_refused(
     assert services.asked
 
 
-# What only hints where to look: a list without a timestamp, a key's or an entry's number.
-_HINTS = {"timestampVerificationData", "rfc3161Timestamps", "logIndex", "keyId"}
-
-
-def _parts(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Yield where each part of a document is, the whole left out."""
-    if place:
-        yield place
-    inner = value.items() if isinstance(value, dict) else enumerate(value)
-    for key, one in inner if isinstance(value, dict | list) else ():
-        yield from _parts(one, (*place, key))
-
-
-def _without(value: Any, place: tuple[Any, ...]) -> Any:
-    """Return a document with a text changed in its middle, or anything else left out."""
-    whole = json.loads(json.dumps(value))
-    *folders, name = place
-    inner = whole
-    for folder in folders:
-        inner = inner[folder]
-    if isinstance(text := inner[name], str):
-        middle = len(text) // 2
-        other = next(one for one in ("12" if text.isdigit() else "AB") if one != text[middle])
-        inner[name] = text[:middle] + other + text[middle + 1 :]
-    else:
-        del inner[name]
-    return whole
-
-
 def test_43_every_part_of_an_attestation_is_bound(services: Keyless) -> None:
     """One part after the other is changed or left out; none of what remains vouches."""
     assert attest() == 0
@@ -360,11 +287,13 @@ def test_43_every_part_of_an_attestation_is_bound(services: Keyless) -> None:
     asked = Asked(digest=digest("bundle 1"), identity=IDENTITY)
     vouching = {
         place[-1]
-        for place in _parts(value)
-        if examine(json.dumps(_without(value, place)).encode(), asked, roots, where="changed").entry
+        for place in changes.parts(value)
+        if examine(
+            json.dumps(changes.without(value, place)).encode(), asked, roots, where="changed"
+        ).entry
     }
     assert examine(json.dumps(value).encode(), asked, roots, where="whole").entry
-    assert vouching <= _HINTS
+    assert vouching <= changes.HINTS
     assert services.asked
 
 
@@ -412,7 +341,15 @@ def test_48_a_root_that_had_expired_is_refused(
         assert attest() == 6
         assert "the Statement was not signed" in capsys.readouterr().err
         assert not Path("a.json").exists()
-        assert "/api/v1/log/entries" in stack.asked
+        # Others may write down what we do not.
+        signed_by_others(json.loads(Path("log.jsonl").read_bytes().splitlines()[1])["statement"])
+        assert attested("--attestation", "a.json") == 1
+        assert "the root has expired, or is younger" in capsys.readouterr().out
+        root = stack.trusted_root()
+        del root["certificateAuthorities"][0]["validFor"]["end"]
+        (here / "trusted_root.json").write_text(json.dumps(root))
+        assert attested("--attestation", "a.json") == 1
+        assert "of none that was valid then" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("named", ["certificateAuthorities", "tlogs", "ctlogs"])

@@ -2,20 +2,30 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 
-from ci_parity.base.progress import SilentProgress
+from ci_parity.base.progress import SilentProgress, Step
 from ci_parity.cli import run
 from ci_parity.coverage.suite import suite_cases, suite_folder
 from ci_parity.records.codec import from_bytes
+from ci_parity.records.coverage import NodeCase
 from ci_parity.records.shared_results import SharedIndex
+from ci_parity.release.objects.checked_store import CheckedStore
+from ci_parity.release.objects.folder import FolderPlace
 from ci_parity.release.objects.opening import open_store
+from ci_parity.stages.coverage.made import made_cases
+from ci_parity.stages.coverage.observing import sightings_with_cases
 from ci_parity.stages.coverage.running import RESULTS
+from ci_parity.stages.coverage.sharing import SharedResults
 from tests.integration.support.cache import cache_dir
 from tests.integration.test_check import Result, check
+from tests.support.single_nodes import one_node
 from tests.support.user_repository import UserRepository, linear_repository
 
 Machine = Callable[[str], Path]
@@ -83,8 +93,9 @@ def test_a_pull_request_measures_nothing_that_the_default_branch_did(
     assert [*own.iterdir()]
     store = open_store("file:store", repository.root)
     index = from_bytes(SharedIndex, store.read(recorded(repository), 1 << 20), where="index")
-    (system,) = index.systems
-    assert "onnxruntime" in system.label
+    (system,) = [one for one in index.systems if one.label.startswith("onnxruntime")]
+    (tests,) = [one for one in index.systems if one.label.startswith("tests made by")]
+    assert store.has(tests.sha256, tests.size_bytes)
     assert store.has(system.sha256, system.size_bytes)
 
     repository.git("checkout", "--quiet", "-b", "change")
@@ -108,6 +119,64 @@ def test_a_pull_request_measures_nothing_that_the_default_branch_did(
     last = check(repository, "--force")
     assert said(last) == said(first)
     assert [*theirs.iterdir()]
+
+
+def test_75_a_test_that_was_made_is_made_by_nobody_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Real oracles settle it once.
+
+    1. A run that records does not take it from its machine's cache, where it may be another's.
+    2. Another machine asks no oracle, and has the same test to the byte.
+    3. One that was changed is not used, and made anew.
+    """
+    path = tmp_path / "model.onnx"
+    path.write_bytes(one_node("Relu", {"x": (2, 3)}).SerializeToString())
+    sightings = sightings_with_cases(path, None, progress=SilentProgress())
+    store = CheckedStore(FolderPlace(tmp_path / "store"))
+
+    def made(machine: str, shared: SharedResults | None) -> tuple[NodeCase, Sequence[str]]:
+        told = Told()
+        cases, _ = made_cases(
+            sightings, (), cache=tmp_path / machine, progress=told, third="", shared=shared
+        )
+        return cases[0], told.titles
+
+    def seen(*named: str, records: bool = False) -> SharedResults:
+        return SharedResults(lambda: store, named, records=records, today=date(2026, 12, 1))
+
+    made("main", None)
+    recording = seen(records=True)
+    ours, asked = made("main", recording)
+    assert asked
+    index = recording.publish()
+    theirs, asked = made("laptop", seen(index))
+    assert not asked
+    assert replace(theirs, folder=ours.folder, model=ours.model) == ours
+    assert theirs.model.read_bytes() == ours.model.read_bytes()
+
+    forger = seen(records=True)
+    (kind,) = [s.label for s in from_bytes(
+        SharedIndex, store.read(index, 1 << 20), where="index").systems]  # fmt: skip
+    ((draft, line),) = [*seen(index).tests(kind).items()][:1]
+    forger.add_test(kind, draft, line.replace(b'"rtol":', b'"rtol":1'))
+    _, asked = made("careful", seen(forger.publish()))
+    assert asked
+    assert "a shared test is not used" in caplog.text
+
+
+class Told(SilentProgress):
+    """Progress that knows what was begun."""
+
+    def __init__(self) -> None:
+        self.titles: list[str] = []
+
+    @contextmanager
+    def step(self, title: str, total: int) -> Iterator[Step]:
+        """Take note."""
+        self.titles.append(title)
+        with super().step(title, total) as step:
+            yield step
 
 
 def test_a_pull_request_keeps_nothing_for_others(

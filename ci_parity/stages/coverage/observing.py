@@ -30,7 +30,7 @@ from ci_parity.run.runtime import prepare
 from ci_parity.stages.localising.flat import flat_model
 
 if TYPE_CHECKING:
-    from onnx import GraphProto, ModelProto
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,8 @@ _MAX_CASES = 8
 _SHAPE = "shape/"
 # Shape reads tensors of every type, and is as old as ONNX.
 _OWN = ("", "ai.onnx")
+# What of a graph is no node of the flat model.
+_SILENT = frozenset({"Identity", "Constant"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,26 +146,41 @@ def _own_tensors(
 ) -> dict[str, Observed]:  # fmt: skip
     """Return what a run of the flat model shows of a graph's own tensors and of those inside it.
 
-    The flat model has them under the names of the nodes around them. A copy has no tensor there: it
-    is as what it copies.
+    The flat model has them under the names of the nodes around them. A copy has no tensor there,
+    nor has what a branch gives: it is as what it copies.
     """
-    if place and not any(name.startswith(f"{place}/") for name in run):
-        return {}
     found = dict(around or {name: one for name, one in run.items() if "/" not in name})
     for position, node in enumerate(graph.node):
         own = node.name or f"{node.op_type}_{position}"
         name = f"{place}/{own}" if place else own
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                found |= _own_tensors(attribute.g, run, f"{name}/{attribute.name}", found)
-        is_copy = node.op_type == "Identity" and node.domain in _OWN
-        for output in filter(None, node.output):
-            seen = run.get(f"{place}/{output}" if place else output)
-            if seen is None and is_copy:
-                seen = found.get(node.input[0])
-            if seen is not None:
+        copied = list(node.input) if node.op_type == "Identity" and node.domain in _OWN else []
+        for attribute in _that_ran(node, name, run):
+            found |= _own_tensors(attribute.g, run, f"{name}/{attribute.name}", found)
+            if node.op_type == "If":
+                copied = [port.name for port in attribute.g.output]
+        sources = (*copied, *[""] * len(node.output))
+        for output, source in zip(node.output, sources, strict=False):
+            seen = run.get(f"{place}/{output}" if place else output, found.get(source))
+            if output and seen is not None:
                 found[output] = seen
     return found
+
+
+def _that_ran(
+    node: "NodeProto", name: str, run: Mapping[str, Observed]
+) -> "list[AttributeProto]":
+    """Return the subgraphs of a node that ran: those that have a tensor in the flat model.
+
+    A branch of copies alone has none: it ran where no other branch did.
+    """
+    graphs = [attribute for attribute in node.attribute if attribute.HasField("g")]
+    ran = [one for one in graphs if any(t.startswith(f"{name}/{one.name}/") for t in run)]
+    place = name.rpartition("/")[0] if "/" in name else ""
+    is_left = any(f"{place}/{output}".lstrip("/") in run for output in node.output)
+    if ran or is_left or node.op_type != "If":
+        return ran
+    silent = [one for one in graphs if all(n.op_type in _SILENT for n in one.g.node)]
+    return silent if len(silent) == 1 else []
 
 
 def _placed(record: ValueRecord, source: Path, exchange: Path) -> ValueRecord:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ci_parity.base.digest import sha256_bytes
+from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.progress import Progress
 from ci_parity.config.model import PLAIN_CPU, Target
 from ci_parity.config.runtimes import CURRENT, ONNXRUNTIME, command_of, image_of
@@ -81,9 +82,9 @@ def run_cases(
         found |= kept.known([case for case in cases if case.id not in found])
     waiting = [case for case in cases if case.id not in found]
     if shared is not None and shared.records:
-        # What others believe is of the files that run, whatever an index in the cache says.
-        waiting = [replace(case, digest=digest_of(case)) for case in waiting]
+        waiting = [_as_it_is(case) for case in waiting]
     fresh: list[KeptResult] = []
+    said = {case.id: case.digest for case in cases}
     if waiting:
         job = Job(launch=launch, model=waiting[0].model, target=asked, timeout_s=timeout_s)
         fresh = _run(waiting, job, kept, progress, found)
@@ -91,7 +92,11 @@ def run_cases(
             shared.add(system.digest, system.label, fresh)
     return Ran(
         results=tuple(found[case.id] for case in cases), system=system,
-        measured=frozenset(one.result.case for one in fresh if not may_pass(one.result)),
+        measured=frozenset(
+            one.result.case
+            for one in fresh
+            if not may_pass(one.result) and said[one.result.case] == one.digest
+        ),
     )  # fmt: skip
 
 
@@ -138,6 +143,20 @@ def _is_onnxruntime(runtime: str) -> bool:
     if command_of(runtime) is not None:
         return False
     return parse_requirement(runtime).name in ONNXRUNTIME.distributions
+
+
+def _as_it_is(case: NodeCase) -> NodeCase:
+    """Return a case with the digest of its files, whatever an index in the cache says.
+
+    What others are to believe of it is of the files that run.
+    """
+    try:
+        return replace(case, digest=digest_of(case))
+    except OSError as error:
+        raise InfrastructureError(
+            f"a node test cannot be read: {error.strerror or error}", where=str(case.folder),
+            remedy="delete the folder `coverage` of the cache: its tests are written anew",
+        ) from error  # fmt: skip
 
 
 def _undefined(case: NodeCase) -> NodeResult:

@@ -68,11 +68,9 @@ class Authority:
             .sign(self._key, hashes.SHA256())
         )
 
-    def issue(
-        self, public: Any, claims: Mapping[str, Any], at: datetime | None = None
-    ) -> x509.Certificate:
+    def issue(self, public: Any, claims: Mapping[str, Any]) -> x509.Certificate:
         """Return a certificate for whom the claims of a workflow's token name."""
-        start = (at or datetime.now(UTC)).replace(microsecond=0)
+        start = datetime.now(UTC).replace(microsecond=0)
         builder = (
             x509.CertificateBuilder()
             .subject_name(x509.Name([]))

@@ -39,7 +39,6 @@ class Keyless:
         claims: what the next token says.
         refusals: statuses that requests for these paths are answered with.
         silent: a path that no request gets an answer from before the stack is closed.
-        at: the time at which certificates begin, instead of now.
     """
 
     def __init__(
@@ -50,7 +49,6 @@ class Keyless:
         self.log = EntryLog("127.0.0.1")
         self.version = version
         self.clock = Clock(scratch) if version == 2 else None
-        self.at: datetime | None = None
         self.refusals: dict[str, int] = {}
         self.silent = ""
         self.closing = threading.Event()
@@ -102,7 +100,7 @@ class Keyless:
         )
         request = x509.load_pem_x509_csr(base64.b64decode(asked["certificateSigningRequest"]))
         assert request.is_signature_valid
-        leaf = self.authority.issue(request.public_key(), claims, self.at)
+        leaf = self.authority.issue(request.public_key(), claims)
         chain = [one.public_bytes(Encoding.PEM).decode() for one in (leaf, self.authority.root)]
         return {"signedCertificateEmbeddedSct": {"chain": {"certificates": chain}}}
 

@@ -15,6 +15,7 @@ from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.progress import SilentProgress
 from ci_parity.config.load import load_deployment
 from ci_parity.config.model import Target
+from ci_parity.coverage.cases import digest_of
 from ci_parity.coverage.results import KeptResult, KeptResults
 from ci_parity.records.codec import from_bytes
 from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult
@@ -101,7 +102,8 @@ def team(tmp_path: Path) -> Team:
             tmp_path / "suite", name, {"y": np.array([expected], np.float32)},
             {"x": np.array([100], np.float32)},
         )  # fmt: skip
-        made.append(replace(one, model=model(one.folder, "model.json", adds=1.0)))
+        one = replace(one, model=model(one.folder, "model.json", adds=1.0))
+        made.append(replace(one, digest=digest_of(one)))
     return Team(tmp_path, tuple(made))
 
 
@@ -160,6 +162,20 @@ def test_75_a_run_that_records_believes_no_cache_of_its_machine(team: Team) -> N
     assert team.run("main", team.shared()) == (["pass", "pass"], 0)
     team.recorded("main")
     assert team.run("laptop", team.shared()) == (["pass", "fail"], 0)
+
+
+def test_75_a_test_that_was_changed_on_the_machine_is_another_test(team: Team) -> None:
+    """What it must give was edited, under the digest that it had: nobody else asks for that."""
+    lying = node_case(
+        team.scratch / "edited", "wrong", {"y": np.array([101], np.float32)},
+        {"x": np.array([100], np.float32)},
+    )  # fmt: skip
+    lying = replace(lying, model=model(lying.folder, "model.json", adds=1.0))
+    edited = (team.cases[0], replace(lying, digest=team.cases[1].digest))
+    shared = team.shared(records=True)
+    assert team.run("main", shared, edited) == (["pass", "pass"], 1)
+    team.named.append(shared.publish())
+    assert team.run("laptop", team.shared()) == (["pass", "fail"], 1)
 
 
 def test_75_results_that_were_changed_in_the_store_are_measured_anew(
