@@ -3,7 +3,8 @@
 Prints, from one run: `openssl dgst -sha256` of the weights, a build (which reads, hashes and writes
 them), and the verification of the archive and of a folder; at least 0.8 of openssl's speed is asked
 for. Each runs in a process of its own, in turn, with the files in the page cache where memory
-allows; the best of the rounds counts. Seconds are those of the work, without Python's start.
+allows. Seconds are the best of the rounds, those of the work without Python's start and imports;
+the ratio is the median of the rounds, each to the run of openssl right before it.
 
     python benchmarks/bundle.py [--gib 2] [--rounds 3]
 """
@@ -15,6 +16,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from statistics import median
 from time import perf_counter
 
 from hash_model import TENSOR_BYTES, build, openssl, output, peak_mib, say
@@ -57,7 +59,8 @@ def deployment(folder: Path, tensors: int) -> Path:
 
 def measure(root: Path, what: str) -> dict[str, float]:
     """Do one thing in this process; return seconds and MiB of memory."""
-    import onnx  # noqa: F401 - its import is not what is measured
+    import jsonschema  # noqa: F401 - its import is not what is measured
+    import onnx  # noqa: F401 - likewise
 
     import ci_parity.stages.identify  # noqa: F401 - likewise
     from ci_parity.release.bundle.verify import verify_bundle
@@ -86,11 +89,15 @@ def compare(root: Path, rounds: int) -> None:
             command = [sys.executable, __file__, "--measure", what, "--root", str(root)]
             found[what].append(json.loads(output(command)))
     best = {what: min(runs, key=lambda run: run["s"]) for what, runs in found.items()}
-    for what, run in best.items():
-        memory = f", peak {run['peak_mib']:.0f} MiB" if "peak_mib" in run else ""
-        grown = f" ({run['peak_mib'] - run['before_mib']:.0f} more)" if memory else ""
-        ratio = best["openssl"]["s"] / run["s"]
-        say(f"{what:14} {run['s']:6.2f} s  {gb / run['s']:5.2f} GB/s  {ratio:.2f}{memory}{grown}")
+    say(f"{'openssl':14} {best.pop('openssl')['s']:6.2f} s")
+    for number, (what, run) in enumerate(best.items()):
+        # Each run of a side is held against the run of openssl right before it.
+        before = found["openssl"][number :: len(SIDES)]
+        ratios = [o["s"] / r["s"] for o, r in zip(before, found[what], strict=True)]
+        spread = f"{median(ratios):.2f} of openssl ({min(ratios):.2f} to {max(ratios):.2f})"
+        more = run["peak_mib"] - run["before_mib"]
+        memory = f"peak {run['peak_mib']:.0f} MiB ({more:.0f} more)"
+        say(f"{what:14} {run['s']:6.2f} s  {gb / run['s']:5.2f} GB/s  {spread}, {memory}")
     say(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
 
 

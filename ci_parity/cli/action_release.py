@@ -62,11 +62,16 @@ def put_out(
             judge=lambda folder, config: judge_bundle(folder, config, PlainProgress()),
             host=HostSources.here(), say=_say,
         )  # fmt: skip
-    return done, {
+    return done, _act_outputs(done)
+
+
+def _act_outputs(done: Done) -> Mapping[str, str]:
+    """Return the outputs; what is only proposed is not out, and not published by its digest."""
+    out = done.bundle if not done.pull_request else ""
+    return {
         "verdict": done.outcome.value,
-        # What is only proposed is not out, and nothing may be published by its digest.
-        "bundle_digest": f"sha256:{done.bundle}" if done.bundle and not done.pull_request else "",
-        **({"pull_request": done.pull_request} if done.pull_request else {}),
+        "bundle_digest": f"sha256:{out}" if out else "",
+        "pull_request": done.pull_request,
     }
 
 

@@ -21,6 +21,7 @@ Examples:
   ci-parity coverage model.onnx --runtime onnxruntime==1.32.0
   ci-parity coverage model.onnx --runtime tract==0.23.2 --runtime openvino==2026.1.0
   ci-parity coverage model.onnx --runtime 'command:["./my-runner"]' --failing warn
+  ci-parity coverage model.onnx --around --runtime onnxruntime==1.32.0
   ci-parity coverage --all-operators --runtime onnxruntime==1.32.0 --html operators.html
 """
 _WORDS = f"{__name__}.words"
@@ -87,6 +88,11 @@ class _CoverageCommand(click.Command):
     "--all-operators",
     is_flag=True,
     help="Also all operators of the ONNX standard, whether a model uses them or not.",
+)
+@click.option(
+    "--around",
+    is_flag=True,
+    help="Also edges around what MODEL asks for (empty, stretched, negative axes); they only warn.",
 )
 @click.option(
     "--failing",
@@ -166,7 +172,8 @@ def _of_words(given: dict[str, Any]) -> "CoverageOptions":
     return CoverageOptions(
         models=_models(given, targets), targets=targets, policy=_policy(given, {}),
         cache=cache_folder(), subject=given["model"].name if given["model"] else "",
-        all_operators=given["all_operators"], baselines=baselines, timeout_s=given["timeout_s"],
+        all_operators=given["all_operators"], around=given["around"], baselines=baselines,
+        timeout_s=given["timeout_s"],
         reproduce=_reproduce(),
     )  # fmt: skip
 
@@ -248,7 +255,8 @@ def _of_deployment(given: dict[str, Any]) -> "CoverageOptions":
     return CoverageOptions(
         models=models_of(deployment, targets, cases), targets=targets,
         policy=_policy(given, policy), cache=cache_folder(), subject=deployment.name,
-        all_operators=given["all_operators"], baselines=_baselines(given, targets),
+        around=given["around"], all_operators=given["all_operators"],
+        baselines=_baselines(given, targets),
         roots=(deployment.root,), timeout_s=given["timeout_s"], reproduce=_reproduce(),
         shared=shared,
     )  # fmt: skip

@@ -42,7 +42,8 @@ log = click.option(
     "--log",
     default="",
     metavar="SPEC",
-    help="Release log, branch:NAME, s3://BUCKET/PREFIX or file:PATH, instead of the configured one.",
+    help="Release log, branch:NAME, s3://BUCKET/PREFIX or file:PATH, "
+    "instead of the configured one.",
 )
 record = click.option(
     "--record",

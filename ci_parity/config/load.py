@@ -96,6 +96,7 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         if "preprocess" in full else None,
     )  # fmt: skip
     _check_names(deployment)
+    _check_libraries(deployment)
     return deployment
 
 
@@ -293,6 +294,15 @@ def _inside(root: Path, relative: str, place: str) -> Path:
             f"path {relative[:40]!r} … has a name of more than {_MAX_NAME_BYTES} bytes", where=place
         )
     return path
+
+
+def _check_libraries(deployment: Deployment) -> None:
+    """Refuse libraries of custom operators that lie outside the deployment's folder."""
+    for item in deployment.targets:
+        libraries: Any = item.session_options.get("custom_ops", ())
+        for number, library in enumerate(libraries):
+            place = f"$.targets.{item.name}.session_options.custom_ops[{number}].path"
+            _inside(deployment.root, library["path"], place)
 
 
 def _check_names(deployment: Deployment) -> None:

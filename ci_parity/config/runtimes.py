@@ -185,6 +185,12 @@ def check_options(target: "Target") -> None:
     Raises:
         ConfigError: naming the options, and those that the runtime takes.
     """
+    if "custom_ops" in target.session_options and not is_installed(target.runtime):
+        raise ConfigError(
+            "libraries of custom operators are loaded by a package of onnxruntime alone",
+            where=f"$.targets.{target.name}.session_options.custom_ops",
+            remedy="let the command or the image load them: its own bytes are known by a digest",
+        )
     found = _NAME.match(target.runtime)
     family = family_of(found[0]) if found else None
     if family is None:

@@ -112,8 +112,12 @@ def of_cases(kept: Iterable[KeptResult], cases: Iterable[NodeCase]) -> dict[str,
 
 
 def keyed(kept: Iterable[KeptResult]) -> dict[str, bytes]:
-    """Return lines by the digests of their tests, without those that may pass."""
-    return {one.digest: _line(one) for one in kept if not may_pass(one.result)}
+    """Return lines by a digest of test and name, without those that may pass."""
+    return {
+        sha256_bytes(f"{one.digest} {one.result.case}".encode()): _line(one)
+        for one in kept
+        if not may_pass(one.result)
+    }
 
 
 def encoded(kept: Iterable[KeptResult]) -> bytes:

@@ -74,6 +74,7 @@ CHECKS: Mapping[str, str] = {
     "contract.range": "A value lies outside of the contract's range.",
     "contract.shape": "A port has another shape than the contract states, or a size was refused.",
     "contract.unreadable": "A value cannot be read, so the contract cannot be judged.",
+    "coverage.around": "Edges around the operators that the model uses fail their tests.",
     "coverage.failing": "An operator that the model uses fails a test of just that operator.",
     "coverage.unmeasured": "No test of an operator ran on the target.",
     "coverage.unsupported": "The runtime refuses an operator that the model uses, or lists none.",

@@ -15,6 +15,7 @@ from ci_parity.records.coverage import (
 from ci_parity.report.coverage_words import (
     MEANINGS,
     WORDS,
+    edges,
     gravest_first,
     headline,
 )
@@ -33,6 +34,9 @@ def render(report: CoverageReport) -> str:
     parts = [f"### {headline(report)}"]
     for matrix in report.matrices:
         parts += _matrix(matrix)
+    around = [f"- {code(target)}: {prose(words, 1200)}" for target, words in edges(report)]
+    if around:
+        parts.append("Around what the model asks for:\n\n" + "\n".join(around))
     if report.operators is not None:
         parts += _operators(report.operators)
     parts.append(_legend())

@@ -17,6 +17,7 @@ from ci_parity.report.coverage_words import (
     WORDS,
     column,
     counted,
+    edges,
     gravest_first,
     headline,
 )
@@ -91,7 +92,9 @@ def operator_lines(table: OperatorTable) -> Iterator[str]:
 
 
 def closing_lines(report: CoverageReport) -> Iterator[str]:
-    """Yield what the findings ask for, and the command."""
+    """Yield what the findings say beside the matrix, what they ask for, and the counts."""
+    for target, words in edges(report):
+        yield f"  around it: {visible(target, 80)}: {visible(words, 2 * _WIDTH)}"
     for said in dict.fromkeys((one.id, one.remedy) for one in report.findings if one.remedy):
         yield f"  {visible(said[0], 80)}: {visible(said[1], _WIDTH)}"
     counts = counted(cell for matrix in report.matrices for cell in matrix.cells)

@@ -47,6 +47,12 @@ def gravest_first(cells: Sequence[Cell]) -> list[Cell]:
     return sorted(cells, key=lambda cell: (GRAVEST.index(cell.status), cell.name, cell.target))
 
 
+def edges(report: CoverageReport) -> list[tuple[str, str]]:
+    """Return what was found around what the models ask for: targets, each with a sentence."""
+    found = (one for one in report.findings if one.id == "coverage.around")
+    return [(one.subject.target, one.evidence) for one in found]
+
+
 def column(target: MatrixTarget) -> str:
     """Return what a target is, such as `cpu (onnxruntime==1.32.0, CPUExecutionProvider)`."""
     return f"{target.name} ({target.runtime}, {target.provider})"

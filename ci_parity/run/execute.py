@@ -26,6 +26,7 @@ from ci_parity.records.placement import Method, Placement
 from ci_parity.records.values import ValueRecord
 from ci_parity.run.container.files import Files
 from ci_parity.run.container.start import start as start_container
+from ci_parity.run.custom_ops import with_libraries
 from ci_parity.run.placement import measure, on_plain_cpu
 from ci_parity.run.protocol import Worker, WorkerError, WorkerProcess
 from ci_parity.run.runtime import Launch
@@ -200,7 +201,7 @@ def _request(job: Job) -> dict[str, object]:
         "model": job.model.resolve(),
         "provider": job.target.provider,
         "provider_options": dict(job.target.provider_options),
-        "session_options": dict(job.target.session_options),
+        "session_options": with_libraries(job.target.session_options, job.launch.roots),
         "input_names": job.ports.inputs,
         "output_names": job.ports.outputs,
     }

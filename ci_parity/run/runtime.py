@@ -3,7 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
@@ -33,23 +33,25 @@ from ci_parity.run.facts import environment_variable_facts, runtime_facts
 WORKERS = Path(__file__).with_name("workers")
 
 
+Roots = tuple[Path, ...]
+"""The folders that paths of a command start from; the first one that has a file counts."""
+
+HERE: Roots = (Path(),)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
     """How to start a worker: its argument list, a label, and the digest of its environment.
 
-    With an `image`, in a container of it: the argument list is as the image knows it.
+    With an `image`, in a container of it: the argument list is as the image knows it. `roots` are
+    where the files of its options lie, which are known by their digests, not by their place.
     """
 
     argv: tuple[str, ...]
     label: str
     environment: str
     image: Image | None = None
-
-
-Roots = tuple[Path, ...]
-"""The folders that paths of a command start from; the first one that has a file counts."""
-
-HERE: Roots = (Path(),)
+    roots: Roots = field(default=HERE, compare=False)
 
 
 def prepare(runtime: str, *, cache: Path, roots: Roots = HERE) -> Launch:
@@ -71,7 +73,7 @@ def prepare(runtime: str, *, cache: Path, roots: Roots = HERE) -> Launch:
         return _contained(image, cache)
     if runtime == CURRENT:
         argv = _worker(Path(sys.executable), ONNXRUNTIME)
-        return Launch(argv=argv, label=describe(runtime), environment=CURRENT)
+        return Launch(argv=argv, label=describe(runtime), environment=CURRENT, roots=roots)
     words = command_of(runtime)
     if words is not None:
         digest = digest_of(command_facts(words, roots))
@@ -83,6 +85,7 @@ def prepare(runtime: str, *, cache: Path, roots: Roots = HERE) -> Launch:
         argv=_worker(environment.python, family),
         label=describe(runtime),
         environment=environment.digest,
+        roots=roots,
     )
 
 

@@ -2,8 +2,8 @@
 
     python stale_onnxruntime.py WHERE
 
-WHERE is `memory` or `disk`, where the cache is; `nowhere` for none; `wrong` for one that gives every
-model the same third one. The provider in use is always the one that was asked for.
+WHERE is `memory` or `disk`, where the cache is; `nowhere` for none; `wrong` for none and answers
+that are no model's. The provider in use is always the one that was asked for.
 """
 
 import shutil
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from ci_parity.run.workers.onnxruntime_worker import OnnxRuntime
+from ci_parity.run.workers.onnxruntime_worker import OnnxRuntime, Session, created
 
 if TYPE_CHECKING:
     from ci_parity.run.workers import wire
@@ -23,12 +23,27 @@ else:
 CPU = "CPUExecutionProvider"
 
 
+class Renamed(Session):
+    """A session on the CPU that says that it is on the provider that was asked for."""
+
+    asked: str
+    factor: int
+
+    def values(self, result: Any) -> list[Any]:
+        """Return the outputs, or what is none."""
+        found = [value * self.factor for value in super().values(result)]
+        self.providers = [self.asked, CPU]
+        return found
+
+
 class Stale(OnnxRuntime):
     """The runtime and its cache."""
 
+    more_verbs: tuple[str, ...] = ()
+
     def __init__(self, where: str) -> None:
         self.where = where
-        self.kept: dict[str, wire.Model] = {}
+        self.kept: dict[str, Renamed] = {}
 
     def open(self, request: dict[str, Any]) -> "wire.Model":
         """Load a model, or take for it what the cache has under its name."""
@@ -41,10 +56,9 @@ class Stale(OnnxRuntime):
             path = engine
         if self.where == "memory" and path.name in self.kept:
             return self.kept[path.name]
-        model = super().open({**request, "model": str(path), "provider": CPU})
-        model.providers = [request["provider"], CPU]
-        if self.where == "wrong":
-            model.values = lambda result: [value * 3 for value in result]  # type: ignore[method-assign]
+        model = Renamed(created({**request, "model": str(path), "provider": CPU}))
+        model.asked, model.factor = request["provider"], 3 if self.where == "wrong" else 1
+        model.providers = [model.asked, CPU]
         self.kept[path.name] = model
         return model
 

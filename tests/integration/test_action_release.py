@@ -42,7 +42,8 @@ def test_a_release_and_a_rollback_end_in_outputs_and_a_summary(
     """The digest that is out, for the steps after it; the line, for the reader."""
     first = made.digest()
     assert dispatched(runner, mode="release", digest=f"sha256:{first}") == 0
-    assert runner.outputs() == {"verdict": "pass", "bundle_digest": f"sha256:{first}"}
+    out = {"verdict": "pass", "bundle_digest": f"sha256:{first}", "pull_request": ""}
+    assert runner.outputs() == out
     assert "### ✅ Released" in runner.summary.read_text()
     made.next_state()
     made.validate()
@@ -50,7 +51,7 @@ def test_a_release_and_a_rollback_end_in_outputs_and_a_summary(
     assert dispatched(runner, mode="rollback", dry_run="true") == 0
     assert made.kinds().count("rolled_back") == 0
     assert dispatched(runner, mode="rollback", reason="::error::`|` labels") == 0
-    assert runner.outputs() == {"verdict": "pass", "bundle_digest": f"sha256:{first}"}
+    assert runner.outputs() == out
     assert made.lines()[-1].entry.findings_failed == ("::error::`|` labels",)
     assert made.lines()[-1].entry.idempotency.startswith("acme/models/")
     assert "### ✅ Rolled back" in runner.summary.read_text()

@@ -125,6 +125,29 @@ def test_an_operator_that_the_runtime_lacks_is_unsupported(tmp_path: Path) -> No
     assert [finding["advisory"] for finding in report["findings"]] == [True]
 
 
+@pytest.mark.network
+def test_edges_around_what_is_used_warn_and_decide_nothing(tmp_path: Path) -> None:
+    """Candle before the fix, and a model whose Reshape has no zero: nothing that it asks for fails.
+
+    1. Without the option nobody looks further.
+    2. With it, the zeros that this Reshape does not have are seen to be wrong, as a warning.
+    """
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"], name="flatten")
+    shape = numpy_helper.from_array(np.array([3, 4], np.int64), "shape")
+    model = save(
+        tmp_path / "m.onnx", [node], {"x": (FLOAT, [2, 6])}, {"y": (FLOAT, [3, 4])}, [shape]
+    )
+    spec = f"command:{json.dumps([str(candle_runner_before_reshape_fix())])}"
+    code, report = measured(tmp_path, str(model), "--runtime", spec)
+    assert (code, [one["id"] for one in report["findings"]]) == (0, ["coverage.failing"])
+    code, report = measured(tmp_path, str(model), "--runtime", spec, "--around")
+    assert code == 0
+    assert {cell["status"] for cell in report["matrices"][0]["cells"]} == {"tested-pass"}
+    (edges,) = (one for one in report["findings"] if one["id"] == "coverage.around")
+    assert (edges["outcome"], edges["advisory"]) == ("fail", True)
+    assert "Reshape zero-is-zero: it ended with an error" in edges["evidence"]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -217,7 +217,8 @@ def written_outputs() -> set[str]:
         named = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
         if call or named == "_NO_VERDICT":
             keys |= keys_of(node)
-    for node in ast.walk(parsed(PACKAGE / "cli" / "action_fanout.py")):
+    parts = ("action_fanout.py", "action_release.py")
+    for node in (node for name in parts for node in ast.walk(parsed(PACKAGE / "cli" / name))):
         if isinstance(node, ast.FunctionDef) and node.name.endswith("_outputs"):
             returned = [part for part in node.body if isinstance(part, ast.Return)]
             keys |= {key for part in returned for key in keys_of(part)}

@@ -7,6 +7,10 @@ growth of the margin fails in at most 1 % of runs, and one of the budget passes 
 whatever the spread (Bonferroni over the looks). A pass spends early, a failure late: no change is
 cheap, and a slowdown near the margin has the most sessions.
 
+Of sixteen sessions the least and the greatest value count for the spread as their neighbours do,
+and for the mean not at all (Tukey and McLaughlin, 1963): one session that something held up does
+not leave a slowdown open. It is both ends, whatever their values, and so favours neither side.
+
 `decide` is the whole rule. The driver asks it after each session, a judgement asks it again with
 what was stored, `benchmarks/latency_rule.py` asks it of simulated sessions.
 """
@@ -23,6 +27,8 @@ SPENT = 0.01
 # Of logarithms whose exponential is still a number; two wild sessions have a wide interval.
 _LARGEST = 700.0
 POWER = 0.8
+# One value at either end of so many sessions; fewer have none to spare.
+_TRIMMED, _MANY = 1, 16
 CELLS = 16
 """Up to so many cells of one run no correction is needed: at no change they stay below 1 %."""
 
@@ -37,11 +43,11 @@ class Look:
 
 
 _LOOKS = (
-    Look(sessions=4, failing=0.001, passing=0.003),
-    Look(sessions=6, failing=0.0005, passing=0.001),
-    Look(sessions=8, failing=0.001, passing=0.001),
-    Look(sessions=12, failing=0.001, passing=0.001),
-    Look(sessions=16, failing=0.0065, passing=0.004),
+    Look(sessions=4, failing=0.0005, passing=0.003),
+    Look(sessions=6, failing=0.0003, passing=0.001),
+    Look(sessions=8, failing=0.0005, passing=0.001),
+    Look(sessions=12, failing=0.0007, passing=0.001),
+    Look(sessions=16, failing=0.008, passing=0.004),
 )
 
 
@@ -120,9 +126,8 @@ def _outcome(decision: Decision, limits: Limits) -> Outcome | None:
 
 def _at(look: Look, values: Sequence[float], limits: Limits) -> Decision:
     """Return the interval of some sessions, at what a look may spend."""
-    centre, degrees = fmean(values), len(values) - 1
-    sd = math.sqrt(math.fsum((v - centre) ** 2 for v in values) / degrees)
-    error = sd / math.sqrt(len(values))
+    sd = _spread(values)
+    centre, error, degrees = _estimate(values, sd)
     below = quantile(1 - look.failing * limits.strictness, degrees) * error
     above = quantile(1 - look.passing, degrees) * error
     return Decision(
@@ -130,6 +135,27 @@ def _at(look: Look, values: Sequence[float], limits: Limits) -> Decision:
         high=_ratio(centre + above), sd=sd,
         mde=detectable(sd, len(values), limits, spent=look.failing),
     )  # fmt: skip
+
+
+def _spread(values: Sequence[float]) -> float:
+    centre = fmean(values)
+    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (len(values) - 1))
+
+
+def _estimate(values: Sequence[float], sd: float) -> tuple[float, float, int]:
+    """Return the mean that counts, its standard error, and the degrees of freedom of that."""
+    count, cut = len(values), _cut(len(values))
+    if not cut:
+        return fmean(values), sd / math.sqrt(count), count - 1
+    ranked = sorted(values)
+    kept = ranked[cut:-cut]
+    winsorised = [kept[0]] * cut + kept + [kept[-1]] * cut
+    error = _spread(winsorised) / (len(kept) / count) / math.sqrt(count)
+    return fmean(kept), error, len(kept) - 1
+
+
+def _cut(sessions: int) -> int:
+    return _TRIMMED if sessions >= _MANY else 0
 
 
 def detectable(
@@ -144,7 +170,7 @@ def detectable(
         spent: of a failure, by default that of the last look of so many sessions.
     """
     spent = looks(sessions)[-1].failing if spent is None else spent
-    degrees = sessions - 1
+    degrees = sessions - 1 - 2 * _cut(sessions)
     needed = quantile(1 - spent * limits.strictness, degrees) + quantile(POWER, degrees)
     return _ratio(math.log1p(limits.margin) + needed * sd / math.sqrt(sessions)) - 1
 

@@ -12,7 +12,7 @@ from ci_parity.base.digest import sha256_bytes
 from ci_parity.coverage.made.blueprint import Blueprint
 from ci_parity.coverage.made.build import build
 from ci_parity.coverage.made.from_model import Unmakeable, blueprint_of
-from ci_parity.coverage.made.values import fill
+from ci_parity.coverage.made.values import SPECIALS, fill
 from ci_parity.coverage.made.variations import untyped, variations
 from ci_parity.coverage.signatures import Sighting
 from ci_parity.records.codec import to_json
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
 SOURCE = "made"
+_EDGE_PARTS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ def drafts_of(
 
     Args:
         sightings: nodes; of several with one signature the first that a test can be made of counts.
-        around: whether also variations that ask something else.
+        around: whether also edges that ask something else, each question once.
     """
     first: dict[Signature, list[Draft]] = {}
     failed: dict[Signature, str] = {}
@@ -74,7 +75,23 @@ def drafts_of(
         except Unmakeable as error:
             failed.setdefault(signature, str(error))
     unmade = (Unmade(signature=s, why=why) for s, why in failed.items() if s not in first)
-    return tuple(draft for found in first.values() for draft in found), tuple(unmade)
+    return tuple(_once(draft for found in first.values() for draft in found)), tuple(unmade)
+
+
+def _once(drafts: Iterable[Draft]) -> Iterator[Draft]:
+    """Yield drafts, of edges that are the same for several nodes the first."""
+    seen: set[bytes] = set()
+    for draft in drafts:
+        key = draft.model.SerializeToString(deterministic=True)
+        if draft.asked is not None or key not in seen:
+            seen.add(key)
+            yield draft
+
+
+def is_edge(case_id: str) -> bool:
+    """Whether a test is of an edge: one around a node, which asks something else."""
+    parts = case_id.split("/")
+    return len(parts) == _EDGE_PARTS and parts[0] == SOURCE and parts[-1] not in SPECIALS
 
 
 def signature_id(signature: Signature) -> str:
@@ -103,7 +120,7 @@ def _drafts(sighting: Sighting, *, around: bool) -> Iterator[Draft]:
         yield drafted(exact, name, sighting.signature)
     except ValueError as error:
         raise Unmakeable(f"its model cannot be made: {error}"[:300]) from error
-    for varied in variations(exact, around=around):
+    for varied in variations(exact, around=around, dtypes=False):
         asked = sighting.signature if varied.special else None
         try:
             one = varied if asked else replace(untyped(varied), label=varied.label)

@@ -83,7 +83,7 @@ def _made(blueprint: Blueprint, at: int, feed: Feed) -> "Array":
         return _bits(feed, rng)
     numbers = _numbers(blueprint, at, feed, rng)
     if blueprint.special and (feed.dtype in FLOATS or blueprint.special == "ties") and at == 0:
-        numbers = _SPECIALS[blueprint.special](numbers)
+        numbers = SPECIALS[blueprint.special](numbers)
     return numbers.astype(numpy_dtype(feed.dtype)).reshape(feed.shape)
 
 
@@ -201,6 +201,6 @@ def _with_ties(numbers: "Numbers") -> "Numbers":
     return (numbers / 3).round() if len(numbers) > 3 else numbers * 0 + 1
 
 
-_SPECIALS: "Mapping[str, Callable[[Numbers], Numbers]]" = {
+SPECIALS: "Mapping[str, Callable[[Numbers], Numbers]]" = {
     "nan": _with_nan, "inf": _with_infinities, "ties": _with_ties,
 }  # fmt: skip

@@ -33,19 +33,23 @@ _DTYPES = (
 MAX_VARIATIONS = 48
 
 
-def variations(blueprint: Blueprint, *, around: bool = True) -> Iterator[Blueprint]:
+def variations(
+    blueprint: Blueprint, *, around: bool = True, dtypes: bool = True
+) -> Iterator[Blueprint]:  # fmt: skip
     """Yield the variations of a blueprint, those that ask the same first.
 
     Args:
         blueprint: is varied.
         around: whether also those that ask something else.
+        dtypes: whether other element types are among those.
     """
     yield from _special_values(blueprint)
     if not around:
         return
     found = (
         *_reshapes(blueprint), *_axes(blueprint), *_defaults(blueprint), *_sizes(blueprint),
-        *_broadcasts(blueprint), *_left_out(blueprint), *_pads(blueprint), *_dtypes(blueprint),
+        *_broadcasts(blueprint), *_left_out(blueprint), *_pads(blueprint),
+        *(_dtypes(blueprint) if dtypes else ()),
     )  # fmt: skip
     yield from islice(found, MAX_VARIATIONS)
 

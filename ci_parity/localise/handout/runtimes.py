@@ -83,6 +83,8 @@ class OnnxRuntime:
             elif name == "config_entries":
                 for key, entry in value.items():
                     options.add_session_config_entry(key, entry)
+            elif name == "custom_ops":
+                raise Unavailable("its operators come from libraries, which are not in this folder")
             elif hasattr(options, name):
                 setattr(options, name, value)
             else:

@@ -16,15 +16,13 @@ from pathlib import Path, PurePosixPath
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.records.release import FileDigest
+from ci_parity.release.bundle.hashing import PIECE_BYTES, WORTH_BYTES, HashedBeside
 from ci_parity.release.bundle.paths import check_path
 
 Writer = Callable[[memoryview], object]
 """What takes the bytes of a file, piece by piece; it must be done with a piece as it returns."""
 
 Stamp = tuple[int, int, int, int]
-
-# Small enough to be hashed and written while it is in the processor's cache.
-_PIECE_BYTES = 2**18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +94,10 @@ def copied(part: Part, write: Writer) -> str:
 
 def pumped(stream: FileIO, size_bytes: int, write: Writer | None) -> tuple[int, str]:
     """Read up to so many bytes, hand them on, and return their count and SHA-256."""
+    if size_bytes >= WORTH_BYTES:
+        return _pumped_beside(stream, size_bytes, write)
     digest = hashlib.sha256()
-    view = memoryview(bytearray(min(size_bytes, _PIECE_BYTES)))
+    view = memoryview(bytearray(min(size_bytes, PIECE_BYTES)))
     left = size_bytes
     while left and (count := stream.readinto(view[: min(left, len(view))])):
         digest.update(view[:count])
@@ -105,6 +105,21 @@ def pumped(stream: FileIO, size_bytes: int, write: Writer | None) -> tuple[int, 
             write(view[:count])
         left -= count
     return size_bytes - left, digest.hexdigest()
+
+
+def _pumped_beside(stream: FileIO, size_bytes: int, write: Writer | None) -> tuple[int, str]:
+    left = size_bytes
+    with HashedBeside() as hashed:
+        while left:
+            view = hashed.room()
+            count = stream.readinto(view[: min(left, len(view))])
+            if not count:
+                break
+            hashed.put(view, count)
+            if write is not None:
+                write(view[:count])
+            left -= count
+    return size_bytes - left, hashed.hexdigest()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from ci_parity.report.coverage_words import (
     MEANINGS,
     WORDS,
     counted,
+    edges,
     gravest_first,
     headline,
     sentence,
@@ -49,6 +50,7 @@ def render_coverage(report: CoverageReport) -> str:
         "changes": ("What changed", _changes(report)),
         "matrix": ("Matrix", _matrices(report)),
         "evidence": ("Evidence", _evidence(report)),
+        "around": ("Around what the model asks for", _around(report)),
         "operators": ("All operators", operators(report.operators) if report.operators else None),
         "legend": ("What the words mean", _legend()),
         "again": ("Reproduce", _again(report)),
@@ -94,6 +96,17 @@ def _tiles(report: CoverageReport) -> Html:
         facts.append((WORDS[status].capitalize(), link(count, "#failures") if wrong else count))
     tiles = [element("div", element("dt", name), element("dd", shown)) for name, shown in facts]
     return element("dl", tiles, class_="tiles")
+
+
+def _around(report: CoverageReport) -> Html | None:
+    """Return what was found around what the models ask for."""
+    items = [
+        element("li", code(target), ": ", text(words, 3 * SENTENCE), class_="sentence")
+        for target, words in edges(report)
+    ]
+    if not items:
+        return None
+    return section("around", "Around what the model asks for", element("ul", items))
 
 
 def _failures(report: CoverageReport) -> Html | None:

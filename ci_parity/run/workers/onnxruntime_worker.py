@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import json
 import math
 import os
+import shutil
 import sys
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ class OnnxRuntime(wire.Runtime):
     """onnxruntime, whatever its distribution."""
 
     name = "onnxruntime"
-    more_verbs = ("placement", "kernels")
+    more_verbs: tuple[str, ...] = ("placement", "kernels")
 
     def hello(self) -> dict[str, Any]:
         """Say which build this is and which providers are compiled in."""
@@ -334,11 +337,50 @@ def session_options(ort: Any, wanted: dict[str, Any]) -> Any:
         elif name == "config_entries":
             for key, entry in value.items():
                 options.add_session_config_entry(key, entry)
+        elif name == "custom_ops":
+            for library in value:
+                load_library(options, library)
         elif hasattr(options, name):
             setattr(options, name, value)
         else:
             raise ValueError(f"unknown session option {name!r}")
     return options
+
+
+def load_library(options: Any, library: dict[str, Any]) -> None:
+    """Load a library of custom operators whose bytes have the digest that is allowed.
+
+    They are read once; what is loaded is a copy of what was hashed, in a folder of this process.
+    """
+    found = []
+    for place in library["places"]:
+        try:
+            with open(place, "rb") as stream:
+                data = stream.read()
+        except OSError as error:
+            found.append(f"{error.strerror} at {place}")
+            continue
+        digest = hashlib.sha256(data).hexdigest()
+        if digest == library["sha256"]:
+            register(options, library["path"], data)
+            return
+        found.append(f"SHA-256 {digest} at {place}")
+    raise ValueError(
+        f"the library of custom operators {library['path']!r} is not loaded: the config allows "
+        f"SHA-256 {library['sha256']}, there is {'; '.join(found)}"
+    )
+
+
+def register(options: Any, path: str, data: bytes) -> None:
+    """Register a library by its bytes, under a path that nobody else can write to."""
+    folder = os.path.abspath(tempfile.mkdtemp(dir="."))
+    try:
+        copy = os.path.join(folder, os.path.basename(path))
+        with open(copy, "xb") as stream:
+            stream.write(data)
+        options.register_custom_ops_library(copy)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

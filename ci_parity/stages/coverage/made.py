@@ -53,7 +53,8 @@ def made_cases(
         shared: tests that other runs made.
     """
     reached = reached_by(known, (sighting.signature for sighting in sightings))
-    drafts, unmade = drafts_of((s for s in sightings if s.signature not in reached), around=around)
+    asked_of = [s for s in sightings if around or s.signature not in reached]
+    drafts, unmade = drafts_of(asked_of, around=around)
     cases, failed = cases_of(
         drafts, cache=cache, progress=progress, third=third, shared=shared
     )  # fmt: skip

@@ -26,6 +26,7 @@ from ci_parity.records.finding import Finding, Subject
 from ci_parity.records.observation import InputSet
 from ci_parity.records.outcome import Outcome
 from ci_parity.run.runtime import HERE, Roots
+from ci_parity.stages.coverage.around import around_findings
 from ci_parity.stages.coverage.findings import coverage_findings, outcome_of
 from ci_parity.stages.coverage.listing import asked_target
 from ci_parity.stages.coverage.made import made_cases
@@ -61,7 +62,8 @@ class CoverageOptions:
     """What is asked: models, or the whole standard on `targets`, or both.
 
     `baselines` are targets as they were validated last, by name; `roots` are the folders that paths
-    of a command start from. `shared` is what other runs showed.
+    of a command start from. `shared` is what other runs showed. With `around`, edges around what
+    the models ask for are tested as well.
     """
 
     models: Sequence[AskedModel]
@@ -70,6 +72,7 @@ class CoverageOptions:
     cache: Path
     subject: str = ""
     all_operators: bool = False
+    around: bool = False
     baselines: Mapping[str, Target] = field(default_factory=dict)
     roots: Roots = HERE
     timeout_s: float = LIMIT_S
@@ -90,6 +93,8 @@ def measure_coverage(options: CoverageOptions, progress: Progress) -> CoverageRe
         operators = operator_table(Tests.of(suite), observed.targets)
     matrices = matrices_of(observed)
     findings = findings_of(observed, matrices, options.policy)
+    if options.around:
+        findings = (*findings, *around_findings(observed))
     if operators is not None and not options.models:
         findings = (*findings, *_unmeasured(operators))
     return CoverageReport(
@@ -154,8 +159,9 @@ def _observed(
     wanted = {operator_of(sighting.signature) for sighting in sightings}
     known = [case for case in suite if wanted & {operator_of(s) for s in case.signatures}]
     made, not_made = made_cases(
-        sightings, known, cache=options.cache, progress=progress, shared=options.shared
-    )
+        sightings, known, cache=options.cache, progress=progress, around=options.around,
+        shared=options.shared,
+    )  # fmt: skip
     return ObservedModel(
         name=model.name, variant=model.variant, sha256=model_digest(model.path),
         targets=tuple(target.name for target in model.targets), used=used(sightings),

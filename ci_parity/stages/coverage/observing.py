@@ -132,7 +132,7 @@ def _on_case(
 def _merged_away(
     original: Whole, run: Mapping[str, Observed], shown: Collection[str]
 ) -> Iterator[Sighting]:
-    """Yield the nodes that the flat model has no more, such as branches and copies, and that ran."""
+    """Yield the nodes that ran and that the flat model has no more: branches and copies."""
     ran = dict(_own_tensors(original.model.graph, run))
     for sighting in sightings_of(original, [ran]):
         outputs = [name for name in sighting.node.output if name]
@@ -149,12 +149,13 @@ def _own_tensors(
     The flat model has them under the names of the nodes around them. A copy has no tensor there,
     nor has what a branch gives: it is as what it copies.
     """
-    found = dict(around or {name: one for name, one in run.items() if "/" not in name})
+    found = dict(around or {})
+    found |= {port.name: run[port.name] for port in graph.input if not place and port.name in run}
     for position, node in enumerate(graph.node):
         own = node.name or f"{node.op_type}_{position}"
         name = f"{place}/{own}" if place else own
         copied = list(node.input) if node.op_type == "Identity" and node.domain in _OWN else []
-        for attribute in _that_ran(node, name, run):
+        for attribute in _that_ran(node, name, place, run):
             found |= _own_tensors(attribute.g, run, f"{name}/{attribute.name}", found)
             if node.op_type == "If":
                 copied = [port.name for port in attribute.g.output]
@@ -167,7 +168,7 @@ def _own_tensors(
 
 
 def _that_ran(
-    node: "NodeProto", name: str, run: Mapping[str, Observed]
+    node: "NodeProto", name: str, place: str, run: Mapping[str, Observed]
 ) -> "list[AttributeProto]":
     """Return the subgraphs of a node that ran: those that have a tensor in the flat model.
 
@@ -175,8 +176,7 @@ def _that_ran(
     """
     graphs = [attribute for attribute in node.attribute if attribute.HasField("g")]
     ran = [one for one in graphs if any(t.startswith(f"{name}/{one.name}/") for t in run)]
-    place = name.rpartition("/")[0] if "/" in name else ""
-    is_left = any(f"{place}/{output}".lstrip("/") in run for output in node.output)
+    is_left = any((f"{place}/{output}" if place else output) in run for output in node.output)
     if ran or is_left or node.op_type != "If":
         return ran
     silent = [one for one in graphs if all(n.op_type in _SILENT for n in one.g.node)]

@@ -5,8 +5,18 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-# What only hints where to look: a list without a timestamp, a key's or an entry's number.
-HINTS = {"timestampVerificationData", "rfc3161Timestamps", "logIndex", "keyId"}
+_ENTRY = "verificationMaterial.tlogEntries.0"
+_STAMPS = "verificationMaterial.timestampVerificationData"
+UNBOUND = {
+    # The time is vouched for twice, by the log and by the clock, of which one is enough.
+    1: {
+        _STAMPS, f"{_STAMPS}.rfc3161Timestamps", f"{_STAMPS}.rfc3161Timestamps.0",
+        f"{_STAMPS}.rfc3161Timestamps.0.signedTimestamp", f"{_ENTRY}.inclusionPromise",
+    },
+    # Both only hint at where to look; the proof has a number of its own.
+    2: {f"{_ENTRY}.logIndex", f"{_ENTRY}.logId.keyId"},
+}  # fmt: skip
+"""What may be changed or left out, by the version of the log's interface; all else is bound."""
 
 
 def parts(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

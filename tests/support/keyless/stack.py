@@ -48,7 +48,7 @@ class Keyless:
         # A checkpoint is signed under the host that the log has in the trusted root.
         self.log = EntryLog("127.0.0.1")
         self.version = version
-        self.clock = Clock(scratch) if version == 2 else None
+        self.clock = Clock(scratch)
         self.refusals: dict[str, int] = {}
         self.silent = ""
         self.closing = threading.Event()
@@ -116,7 +116,7 @@ class Keyless:
             "ctlogs": [_log(f"{self.url}/ct", self.authority.log_key, None)],
             "timestampAuthorities": [
                 _authority(self.url, self.clock.chain, {"start": _time(self.clock.begins)})
-            ] if self.clock else [],
+            ],
         }  # fmt: skip
 
     def trust_config(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ class Keyless:
             "caUrls": service(self.url, 1), "oidcUrls": service(self.url, 1),
             "rekorTlogUrls": service(self.url, self.version),
             "rekorTlogConfig": {"selector": "ANY"},
-            "tsaUrls": service(f"{self.url}/timestamp", 1) if self.clock else [],
+            "tsaUrls": service(f"{self.url}/timestamp", 1),
             "tsaConfig": {"selector": "ANY"},
         }  # fmt: skip
         return {
@@ -166,7 +166,6 @@ class _Handler(BaseHTTPRequestHandler):
             return
         stack = self.stack
         if self.path == "/timestamp":
-            assert stack.clock is not None
             self._send(200, stack.clock.stamp(body), "application/timestamp-reply")
         elif self.path == "/api/v2/signingCert":
             bearer = self.headers["Authorization"].removeprefix("Bearer ")

@@ -12,6 +12,7 @@ import pytest
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.process import (
     Completed,
+    container_environment,
     kill_tree,
     packaging_environment,
     run,
@@ -82,6 +83,25 @@ def test_a_package_manager_gets_the_settings_of_packaging_alone() -> None:
 def test_a_model_cannot_bring_session_options_of_its_own() -> None:
     """The variable that lets it is withheld though its prefix is listed."""
     assert "ORT_LOAD_CONFIG_FROM_MODEL" not in worker_environment()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ORT_TENSORRT_CACHE_PATH", "ORT_TENSORRT_ENGINE_CACHE_ENABLE",
+        "ORT_TENSORRT_EP_CONTEXT_FILE_PATH", "ORT_TENSORRT_ENGINE_DECRYPTION_LIB_PATH",
+        "ORT_MIGRAPHX_LOAD_COMPILED_PATH", "ORT_MIGRAPHX_MODEL_CACHE_PATH",
+    ],
+)  # fmt: skip
+def test_a_worker_finds_no_engines_of_another_run(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither where they are kept nor that they are, here or in a container; others pass."""
+    monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("ORT_TENSORRT_FP16_ENABLE", "1")
+    for chosen in (worker_environment(), container_environment()):
+        assert name not in chosen
+        assert chosen["ORT_TENSORRT_FP16_ENABLE"] == "1"
 
 
 def test_workers_report_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,11 @@
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ci_parity.base.errors import ConfigError
-from ci_parity.config.load import target
+from ci_parity.config.load import build, target
 from ci_parity.config.runtimes import (
     FAMILIES,
     ImageRuntime,
@@ -194,3 +195,45 @@ def test_a_package_belongs_to_one_family() -> None:
     assert len(set(names)) == len(names)
     assert family_of("onnxruntime-gpu") == family_of("onnxruntime")
     assert family_of("openvino-dev") is None
+
+
+LIBRARY = {"path": "ops/libmine.so", "sha256": "0" * 64}
+
+
+@pytest.mark.parametrize("runtime", ["current", "onnxruntime==1.32.0", "onnxruntime-gpu==1.27.0"])
+def test_libraries_of_operators_are_options_of_onnxruntime(runtime: str) -> None:
+    """By path and digest, which are part of what the system is."""
+    options = {"custom_ops": [LIBRARY]}
+    built = target("cpu", {"runtime": runtime, "session_options": options})
+    assert built.session_options == options
+    assert LIBRARY["sha256"] in built.options
+
+
+@pytest.mark.parametrize(
+    ("runtime", "library", "said"),
+    [
+        ({"command": ["./runner"]}, LIBRARY, "by a package of onnxruntime alone"),
+        ({"image": f"sha256:{'0' * 64}"}, LIBRARY, "by a package of onnxruntime alone"),
+        ("openvino==2026.4.1", LIBRARY, "no session option 'custom_ops'"),
+        ("current", {"path": "ops/libmine.so"}, "'sha256' is a required property"),
+        ("current", {**LIBRARY, "sha256": "A" * 64}, "does not match"),
+        ("current", {**LIBRARY, "sha": "x"}, "unknown key 'sha'"),
+        ("current", "ops/libmine.so", "not of type 'object'"),
+    ],
+)
+def test_a_library_without_its_digest_is_refused(runtime: Any, library: Any, said: str) -> None:
+    """Or on a runtime that would not load it."""
+    error = refusal(runtime=runtime, session_options={"custom_ops": [library]})
+    assert said in error.what
+
+
+def test_a_library_outside_the_folder_is_refused(tmp_path: Path) -> None:
+    """Whatever its digest."""
+    outside = {"path": "../libmine.so", "sha256": "0" * 64}
+    value = {
+        "version": 1, "variants": {"exported": {"path": "m.onnx"}}, "fixtures": "cases",
+        "targets": {"cpu": {"session_options": {"custom_ops": [outside]}}},
+    }  # fmt: skip
+    with pytest.raises(ConfigError) as caught:
+        build(value, root=tmp_path, origin="test")
+    assert caught.value.where == "$.targets.cpu.session_options.custom_ops[0].path"

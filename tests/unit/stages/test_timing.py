@@ -140,7 +140,7 @@ def test_a_look_tells_the_interval_until_it_is_settled() -> None:
 
 def test_many_cells_make_a_look_stricter() -> None:
     """What would fail alone goes on among a thousand."""
-    ratios = (1.10, 1.14, 1.12, 1.13)
+    ratios = (1.105, 1.14, 1.12, 1.13)
     assert looking(policy({}).latency, 1)(timed(*ratios)) is None
     assert looking(policy({}).latency, 1000)(timed(*ratios)) is not None
 

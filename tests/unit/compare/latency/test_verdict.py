@@ -203,7 +203,7 @@ def test_every_case_of_every_pair_is_a_cell() -> None:
 
 def test_beyond_sixteen_cells_a_failure_must_be_clearer() -> None:
     """One that just fails alone does not among a hundred; a clear one does."""
-    border = (1.10, 1.14, 1.12, 1.13)
+    border = (1.105, 1.14, 1.12, 1.13)
     assert cells(border).timings[0].outcome is Outcome.FAIL
     assert cells(border, *[QUIET] * 15).timings[0].outcome is Outcome.FAIL
     among = cells(border, (1.5, 1.501, 1.499, 1.5), *[QUIET] * 98).timings
@@ -213,7 +213,7 @@ def test_beyond_sixteen_cells_a_failure_must_be_clearer() -> None:
 
 def test_each_failure_makes_room_for_the_next() -> None:
     """Holm: of twenty cells that nearly all fail clearly, the last is judged as one of few."""
-    border = (1.10, 1.14, 1.12, 1.13)
+    border = (1.105, 1.14, 1.12, 1.13)
     clear = (1.5, 1.501, 1.499, 1.5)
     alone = cells(border, *[QUIET] * 39).timings[0]
     helped = cells(border, *[clear] * 39).timings[0]

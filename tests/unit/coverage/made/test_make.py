@@ -12,7 +12,7 @@ from onnx.reference import ReferenceEvaluator
 
 from ci_parity.coverage.inference import whole_of
 from ci_parity.coverage.made.build import declared
-from ci_parity.coverage.made.make import Draft, drafts_of
+from ci_parity.coverage.made.make import Draft, drafts_of, is_edge
 from ci_parity.coverage.matching import difference
 from ci_parity.coverage.scope import Observed
 from ci_parity.coverage.signatures import case_signatures, sightings_of
@@ -165,6 +165,30 @@ def test_reshape_is_tried_with_every_meaning_of_zero() -> None:
     """A zero copies, or is a zero: both, with -1 beside it and with an empty tensor."""
     ids = {one.blueprint.label for one in drafts(MODELS["reshape"](), around=True)}
     assert {"zero-copies", "zero-is-zero", "zero-copies-a-zero", "inferred"} <= ids
+
+
+def test_edges_are_of_the_same_types_and_each_is_made_once() -> None:
+    """Two nodes that share their edges have them once; each has its own test."""
+    nodes = [
+        onnx.helper.make_node("Reshape", ["x", "s"], ["h"], name="first"),
+        onnx.helper.make_node("Reshape", ["h", "t"], ["y"], name="second"),
+    ]
+    weights = [
+        onnx.numpy_helper.from_array(np.array(value), name)
+        for name, value in (("s", [3, 2]), ("t", [6]))
+    ]
+    ports = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("x", [2, 3]), ("y", [6]))
+    ]
+    graph = onnx.helper.make_graph(nodes, "g", ports[:1], ports[1:], weights)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    found = drafts(onnx.helper.make_model(graph, opset_imports=opsets), around=True)
+    own, edges = ([one for one in found if is_edge(one.id) is edge] for edge in (False, True))
+    assert len({one.id for one in own if one.id.count("/") == 2}) == 2
+    labels = [one.blueprint.label for one in edges]
+    assert labels.count("zero-is-zero") == 1
+    assert {feed.dtype for one in edges for feed in one.blueprint.inputs} == {"float32", "int64"}
 
 
 @given(
