@@ -9,7 +9,7 @@ baseline's come first and then all of the candidate's, and the same rule judges 
 one JSON line, appended when it is over: `run` goes on until the file has as many of the arm as were
 asked for.
 
-Arms: `identical`; `neighbour`, identical while a process burns one CPU; `conv5`, `conv8` and
+Arms: `identical`; `slow`, identical, with a model of some 20 ms; `neighbour`, identical while a process burns one CPU; `conv5`, `conv8` and
 `conv10`, a redundant convolution more in twenty, two in twenty-five, two in twenty; `unoptimized`,
 graph optimizations off; `threads`, one thread instead of two; `runtime`, the model of the corpus
 that onnxruntime 1.27 runs slower than 1.26 (it installs both); `busy5`, `busy8` and `busy10`, a
@@ -78,6 +78,7 @@ class Arm:
 ONE = {"intra_op_num_threads": 1}
 ARMS = {
     "identical": Arm(options=(ONE, ONE)),
+    "slow": Arm(layers=(400, 400), options=(ONE, ONE)),
     "neighbour": Arm(options=(ONE, ONE), neighbour=True),
     "conv5": Arm(layers=(20, 21), options=(ONE, ONE)),
     "conv8": Arm(layers=(25, 27), options=(ONE, ONE)),

@@ -209,7 +209,7 @@ class _Reader:
             open_dims=tuple(tuple(size is None for size in k.dims or ()) for k in known),
             values=values,
             fixed=fixed,
-            captured=_captured(node, scope),
+            captured=_captured(node, scope, run),
         )
 
     def _signature(
@@ -317,14 +317,17 @@ def _graphs(node: "NodeProto") -> "Iterator[tuple[str, GraphProto]]":
             yield f"{attribute.name}[{at}]", inner
 
 
-def _captured(node: "NodeProto", scope: Scope) -> "dict[str, Captured]":
-    names = dict.fromkeys(name for _, graph in _graphs(node) for name in _free(graph))
-    return {
-        name: Captured(
-            known=scope.types.get(name, UNKNOWN), fixed=name in scope.fixed, value=scope.value(name)
-        )
-        for name in names
-    }  # fmt: skip
+def _captured(
+    node: "NodeProto", scope: Scope, run: Mapping[str, Observed]
+) -> "dict[str, Captured]":
+    found: dict[str, Captured] = {}
+    for name in dict.fromkeys(name for _, graph in _graphs(node) for name in _free(graph)):
+        known, seen = scope.types.get(name, UNKNOWN), run.get(name)
+        if known.dims is None and seen is not None and seen.kind == "tensor":
+            dtype = known.dtype or seen.dtype
+            known = Known(dtype=dtype, dims=(None,) * len(seen.shape))
+        found[name] = Captured(known=known, fixed=name in scope.fixed, value=scope.value(name))
+    return found
 
 
 def _free(graph: "GraphProto") -> Iterator[str]:

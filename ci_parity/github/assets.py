@@ -127,20 +127,36 @@ class ReleaseAssets:
             raise _again(ApiError("GitHub kept only a part of what was sent", where=str(request)))
 
     def rename(self, identity: int, name: str) -> bool:
-        """Give an asset another name; false where that is taken, or the asset is gone."""
+        """Give an asset another name; false where that is taken.
+
+        Raises:
+            ApiError: as any writing; with `again` set where the asset is not there, or not yet.
+        """
         assert _NAME.fullmatch(name), name
-        found = self._change(identity, {"name": name})
-        if found is not None and found.name != name:
+        try:
+            found = self._change(identity, {"name": name})
+        except ApiError as error:
+            if "already_exists" in error.codes:
+                return False
+            error.again = error.again or error.status == 404
+            raise
+        if found.name != name:
             raise ApiError(
                 f"GitHub turned the name {name!a} into {found.name!a}",
                 where=self._where(self._path(identity)),
                 remedy="use plainer names of channels and deployments",
             )
-        return found is not None
+        return True
 
     def relabel(self, identity: int, label: str) -> bool:
         """Give an asset another label; false where it is gone."""
-        return self._change(identity, {"label": label}) is not None
+        try:
+            self._change(identity, {"label": label})
+        except ApiError as error:
+            if error.status == 404:
+                return False
+            raise
+        return True
 
     def delete(self, identity: int) -> None:
         """Remove an asset; that it is gone is no error."""
@@ -166,14 +182,9 @@ class ReleaseAssets:
         self._pause_before_again(outcome, error)
         raise error
 
-    def _change(self, identity: int, data: dict[str, Json]) -> Asset | None:
+    def _change(self, identity: int, data: dict[str, Json]) -> Asset:
         path = self._path(identity)
-        try:
-            return _asset(self._client.patch(path, data), self._where(path))
-        except ApiError as error:
-            if error.status == 404 or "already_exists" in error.codes:
-                return None
-            raise
+        return _asset(self._client.patch(path, data), self._where(path))
 
     def _settled(self, request: Request, outcome: Reply | NoReply) -> Reply:
         if isinstance(outcome, Reply) and outcome.status == 201:

@@ -17,7 +17,7 @@ from ci_parity.release.query import named_indices
 
 VERSION = 1
 MAX_INDEX_BYTES = 1 << 20
-MAX_RESULTS_BYTES = 32 << 20
+MAX_RESULTS_BYTES = 64 << 20
 
 
 def index_in(store: ObjectStore, digest: str) -> SharedIndex:

@@ -18,7 +18,7 @@ MEANINGS = {
     CellStatus.FAILING: "a test of just this gave something else, crashed or hung",
     CellStatus.UNSUPPORTED: "the runtime refused it, or lists no kernel for it",
     CellStatus.UNTESTED: "no test reaches it, and the runtime does not say whether it has it",
-    CellStatus.PRESENT: "the runtime lists a kernel or loads the node alone, which is no test of it",
+    CellStatus.PRESENT: "the runtime lists a kernel, or loads the node alone; no test says more",
     CellStatus.PASSING: "every test of just this gave what it must",
 }
 GRAVEST = tuple(CellStatus)

@@ -559,6 +559,21 @@ def test_a_strangers_attestation_takes_nothing_away(
     assert attested("--github", "acme/models") == 1
 
 
+def test_41_what_a_stranger_stored_cannot_end_the_look(
+    stack: Keyless, github: GitHubServer, capsys: Output
+) -> None:
+    """A number that readers read differently is no attestation; the right one still counts."""
+    assert attest("1", "--github", "acme/models") == 0
+    ((about, kind, kept),) = github.attestations
+    odd = kept | {"verificationMaterial": {"number": 2**60}}
+    github.attestations.insert(0, (about, kind, odd))
+    assert attested("--github", "acme/models") == 0
+    assert "no canonical JSON form" in capsys.readouterr().out
+    github.attestations.pop()
+    assert attested("--github", "acme/models") == 1
+    assert stack.asked
+
+
 def test_a_refusal_by_github_keeps_the_signed_file(
     stack: Keyless, github: GitHubServer, monkeypatch: pytest.MonkeyPatch, capsys: Output
 ) -> None:

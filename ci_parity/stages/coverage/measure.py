@@ -160,7 +160,7 @@ def _observed(
     known = [case for case in suite if wanted & {operator_of(s) for s in case.signatures}]
     made, not_made = made_cases(
         sightings, known, cache=options.cache, progress=progress, around=options.around,
-        shared=options.shared,
+        shared=options.shared, model=model.name,
     )  # fmt: skip
     return ObservedModel(
         name=model.name, variant=model.variant, sha256=model_digest(model.path),

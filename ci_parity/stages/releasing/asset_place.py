@@ -161,7 +161,7 @@ class AssetPlace:
         if not self._rename(sending.asset, name):
             self._delete(mine)
             return False
-        if min((one.id for one in self._list() if one.name == name), default=0) != mine:
+        if any(one.name == name and one.id < mine for one in self._list()):
             self._delete(mine)
             return False
         with suppress(ApiError):

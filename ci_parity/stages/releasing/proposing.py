@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import ConfigError, InfrastructureError, PublishError
+from ci_parity.base.escape import visible
 from ci_parity.base.git import Remote, remote_of
 from ci_parity.github.client import RestClient
 from ci_parity.github.proposals import Proposal, PullRequest, default_branch, propose, standing
@@ -128,7 +129,7 @@ class PullRequests:
         self.say(f"sha256:{out.entry.bundle} is barred by {in_words(line)}")
         self._push(place, back, tip, line, bundle)
         found = self._opened(place, back, target, out, line)
-        self.say(f"proposed by pull request #{found.number}, {found.url}")
+        self.say(f"proposed by pull request #{found.number}, {visible(found.url, 300)}")
         return Done(outcome=Outcome.PASS, bundle=bundle, line=line, pull_request=found.url)
 
     def _remote(self) -> Remote:
@@ -166,7 +167,8 @@ class PullRequests:
             self.say(f"  {letter} {path!a}")
         words = "a pull request would be opened"
         if there is not None:
-            words = f"pull request #{there.number}, {there.url}, would be brought up to date"
+            url = visible(there.url, 300)
+            words = f"pull request #{there.number}, {url}, would be brought up to date"
         self.say(words)
         self.say("a dry run: nothing was written")
 

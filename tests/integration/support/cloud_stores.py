@@ -1,8 +1,8 @@
 """Google's and Azure's stores on the loopback interface, as their own libraries see them.
 
-The servers are gcp-storage-emulator and Azurite (npm). Their clients, gcsfs and adlfs, are not among
-the packages that develop this project; an environment of their own has them, with what the product
-needs, and runs the product from here.
+The servers are gcp-storage-emulator and Azurite (npm). Their clients, gcsfs and adlfs, are not
+among the packages that develop this project; an environment of their own has them, with what the
+product needs, and runs the product from here.
 """
 
 import os

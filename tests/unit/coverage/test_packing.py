@@ -1,6 +1,8 @@
 """One node test as a line, carried and written again: whole, or not at all."""
 
+import base64
 import json
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,16 +94,31 @@ def test_what_is_not_whole_is_refused(
     change: Callable[[Any], None], case: NodeCase, tmp_path: Path
 ) -> None:
     """Nothing is written outside of its folder."""
-    said = json.loads(packed(case))
+    said = json.loads(zlib.decompress(base64.b64decode(packed(case))))
     change(said)
+    data = base64.b64encode(zlib.compress(json.dumps(said).encode()))
     before = {path.name for path in tmp_path.iterdir()}
     with pytest.raises(EvidenceError):
-        unpacked(json.dumps(said).encode(), tmp_path / "a" / "b" / "c")
+        unpacked(data, tmp_path / "a" / "b" / "c")
     assert {path.name for path in tmp_path.iterdir()} <= before | {"a"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"!", base64.b64encode(b"no stream"), base64.b64encode(zlib.compress(b"{}")[:-1]),
+        base64.b64encode(zlib.compress(bytes(33 << 20))),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_none_is_refused(data: bytes, tmp_path: Path) -> None:
+    """Garbage, one that was cut off, and one that would fill the memory."""
+    with pytest.raises(EvidenceError):
+        unpacked(data, tmp_path / "a")
 
 
 def test_a_large_one_is_not_packed(tmp_path: Path) -> None:
     """It is made again instead."""
-    large = node_case(tmp_path, "large", {"y": np.zeros(1_000_000, np.float32)})
+    noise = np.random.default_rng(7).random(1_000_000).astype(np.float32)
+    large = node_case(tmp_path, "large", {"y": noise})
     with pytest.raises(EvidenceError, match="too large"):
         packed(large)

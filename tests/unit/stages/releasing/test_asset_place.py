@@ -156,6 +156,42 @@ def test_an_object_that_another_sent_meanwhile_is_left(
     assert len(server.assets) == 1
 
 
+def test_an_upload_that_is_gone_before_it_is_named_is_sent_again(
+    server: ReleaseServer, store: CheckedStore, tmp_path: Path
+) -> None:
+    """Another took it for what a broken upload left."""
+
+    def before(method: str, _: str) -> None:
+        if method == "PATCH":
+            server.before = None
+            server.assets.clear()
+
+    server.before = before
+    assert store.put(file_of(tmp_path, b"small"), sha(b"small"))
+    assert server.names() == [f"sha256-{sha(b'small')}"]
+
+
+def test_several_may_keep_the_same_bundle_at_once(server: ReleaseServer, tmp_path: Path) -> None:
+    """Each object is there once, and all of them are told that it is kept."""
+    server.described = False
+    archive = bundle(tmp_path)
+    stores = [store_in(asset_place(server)) for _ in range(4)]
+    done: list[str] = []
+    threads = [
+        threading.Thread(target=lambda one=store: done.append(keep_bundle(one, archive).digest))
+        for store in stores
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == [done[0]] * 4
+    assert len(server.names("sha256-")) == len({*server.names("sha256-")}) == len(FILES) + 1
+    assert len(server.names("pointer-")) == 1
+    assert server.names("upload-") == []
+    assert check_bundle(stores[0], done[0]) == ()
+
+
 def test_an_object_with_other_bytes_is_refused(
     server: ReleaseServer, store: CheckedStore, tmp_path: Path
 ) -> None:
