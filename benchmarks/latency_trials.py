@@ -9,12 +9,13 @@ baseline's come first and then all of the candidate's, and the same rule judges 
 one JSON line, appended when it is over: `run` goes on until the file has as many of the arm as were
 asked for.
 
-Arms: `identical`; `slow`, identical, with a model of some 20 ms; `neighbour`, identical while a process burns one CPU; `conv5`, `conv8` and
-`conv10`, a redundant convolution more in twenty, two in twenty-five, two in twenty; `unoptimized`,
-graph optimizations off; `threads`, one thread instead of two; `runtime`, the model of the corpus
-that onnxruntime 1.27 runs slower than 1.26 (it installs both); `busy5`, `busy8` and `busy10`, a
-custom operator that waits busily for that share of the time the baseline takes, which is measured
-before each trial (it installs onnxruntime-extensions into an environment beside the results).
+Arms: `identical`; `slow`, identical, with a model of some 20 ms; `neighbour`, identical while a
+process burns one CPU; `conv5`, `conv8` and `conv10`, a redundant convolution more in twenty, two in
+twenty-five, two in twenty; `unoptimized`, graph optimizations off; `threads`, one thread instead of
+two; `runtime`, the model of the corpus that onnxruntime 1.27 runs slower than 1.26 (it installs
+both); `busy5`, `busy8` and `busy10`, a custom operator that waits busily for that share of the time
+the baseline takes, which is measured before each trial (it installs onnxruntime-extensions into an
+environment beside the results).
 """
 
 import argparse

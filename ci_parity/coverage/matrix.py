@@ -13,15 +13,18 @@ A runtime is asked for a node alone where its listing says nothing. A crash or a
 one in a test: `tested-fail`.
 
 Tests that could not be run, and those whose expected outputs are disputed, are no evidence; nor are
-those of which the target itself was the only oracle.
+those of which the target itself was the only oracle, nor a refusal for want of a fixed value that
+the model computes.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ci_parity.coverage.matching import covers, nearest
 from ci_parity.coverage.naming import names_of, operator_of
 from ci_parity.coverage.presence import presence_of, versions_of
+from ci_parity.coverage.refusals import wants_it_fixed
 from ci_parity.records.coverage import (
     AskedTarget,
     Cell,
@@ -108,7 +111,7 @@ def cell_of(used: UsedSignature, name: str, tests: Tests, target: AskedTarget) -
     versions = versions_of(signature, target.listing, target.provider)
     same = tests.by_operator.get(operator_of(signature), ())
     found = [
-        _evidence(case, target)
+        _evidence(case, tested, target)
         for case, tested in same
         if case.id in target.results and covers(tested, signature, versions)
     ]
@@ -127,13 +130,29 @@ def cell_of(used: UsedSignature, name: str, tests: Tests, target: AskedTarget) -
     return _untested(told, tests, target, same)
 
 
-def _evidence(case: NodeCase, target: AskedTarget) -> NodeResult:
-    """Return what a test showed; nothing where the target alone said what it must give."""
+def _evidence(case: NodeCase, tested: Signature, target: AskedTarget) -> NodeResult:
+    """Return what a test showed; nothing where it says nothing of the model.
+
+    That is so where the target alone said what it must give, and where it must know a value when it
+    loads the test: in the model a compiler may find out what the test feeds.
+    """
     result = target.results[case.id]
+    if (
+        result.outcome is NodeOutcome.REFUSED
+        and _is_fed(tested)
+        and wants_it_fixed(result.evidence)
+    ):
+        words = f"it wants fixed what the model computes: {result.evidence}"
+        return replace(result, outcome=NodeOutcome.SKIPPED, evidence=words)
     if result.outcome is NodeOutcome.PASS and case.oracle.startswith(f"{target.runtime} alone"):
         words = "no other oracle can say what it must give"
         return replace(result, outcome=NodeOutcome.SKIPPED, evidence=words)
     return result
+
+
+def _is_fed(signature: Signature) -> bool:
+    """Whether what steers a node is not fixed."""
+    return any("fed" in json.loads(text) for _, text in signature.constants if text[0] == "{")
 
 
 def parted(
@@ -229,11 +248,16 @@ def _untested(
     parts = [cell.words] if cell.words else []
     if cell.status is not CellStatus.UNTESTED or target.probed:
         parts.append(cell.listing)
-    ran = [(case.id, tested) for case, tested in same if case.id in target.results]
+    own = {result.case for result in cell.undecided}
+    ran = [
+        (case.id, tested)
+        for case, tested in same
+        if case.id in target.results and case.id not in own
+    ]
     why = tests.not_made.get(cell.signature, "")
-    parts.append(
-        nearest(cell.signature, ran, versions_of(cell.signature, target.listing, target.provider))
-    )
+    if ran or not own:
+        versions = versions_of(cell.signature, target.listing, target.provider)
+        parts.append(nearest(cell.signature, ran, versions))
     if why:
         parts.append(f"none could be made: {why}")
     if cell.undecided and not cell.words:

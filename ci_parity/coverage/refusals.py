@@ -16,8 +16,13 @@ _LACKING = re.compile(
     | does\ not\ (?:have|know)\b | \bare\ supported | must\ be\ installed
     | unrecogni[sz]ed\ attribute | Candle\ has\ tensors
     | fallback\ to\ CPU\ EP\ has\ been\ explicitly\ disabled
-    # Compilers that fix, when they load a model, what the standard lets it compute.
-    | (?:expect|expected|must\ be|need|needs|known|if)\b[^.;]*\bconst(?:ant)?\b | is\ variable
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+# Compilers that fix, when they load a model, what the standard lets it compute.
+_FIXING = re.compile(
+    r"""
+    (?:expect|expected|must\ be|need|needs|known|if)\b[^.;]*\bconst(?:ant)?\b | is\ variable
     | must\ be\ a\ known | can\ not\ be\ typed | expected\b[^.;]*\bto\ be\ determined
     """,
     re.IGNORECASE | re.VERBOSE,
@@ -26,4 +31,9 @@ _LACKING = re.compile(
 
 def says_it_lacks(words: str) -> bool:
     """Whether an error says that the runtime does not have what it was asked for."""
-    return _LACKING.search(words) is not None
+    return _LACKING.search(words) is not None or wants_it_fixed(words)
+
+
+def wants_it_fixed(words: str) -> bool:
+    """Whether an error says that the runtime must know a value when it loads the model."""
+    return _FIXING.search(words) is not None

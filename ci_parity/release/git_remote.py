@@ -31,7 +31,8 @@ def find_remote(repository: Path, remote: str, *, push: bool) -> Remote:
             f"the release log is on a branch, but there is no git remote {remote!r}: "
             f"{redacted(found.last_words)}",
             where=str(repository),
-            remedy="run inside a clone, or keep the log elsewhere: `log: s3://BUCKET/PREFIX`, `file:PATH`",
+            remedy="run inside a clone, or keep the log elsewhere: `log: s3://BUCKET/PREFIX` or "
+            "`log: file:PATH`",
         )
     return found
 

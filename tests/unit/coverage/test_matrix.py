@@ -146,6 +146,26 @@ def test_a_node_alone_tells_where_no_listing_does(
     )
 
 
+@pytest.mark.parametrize(
+    ("constant", "words", "status"),
+    [
+        ('{"fed":["n"]}', "Expect padding to be constant", CellStatus.UNTESTED),
+        ('{"fed":["n"]}', "Pad is not supported", CellStatus.UNSUPPORTED),
+        ('["n"]', "Expect padding to be constant", CellStatus.UNSUPPORTED),
+        ('{"among":["n"]}', "Expect padding to be constant", CellStatus.UNSUPPORTED),
+    ],
+)
+def test_a_compiler_may_find_out_what_a_test_feeds(
+    constant: str, words: str, status: CellStatus
+) -> None:
+    """A refusal for want of a fixed value says nothing of a model that computes the value."""
+    pad = replace(SOFTMAX, op_type="Pad", constants=((1, constant),))
+    asked = target(result(R, evidence=words), listing=SILENT)
+    cell = cell_of(used(pad), "Pad", node_tests(1, pad), asked)
+    assert cell.status is status
+    assert words in cell.words
+
+
 def test_a_cell_names_its_tests() -> None:
     """By how they ended, with the first that went wrong in words."""
     asked = target(result(P), result(F, 1), result(D, 2), result(R, 3, "no such type"))

@@ -129,16 +129,27 @@ def test_an_upload_that_never_works_ends(
     assert "run again" in caught.value.remedy
 
 
-@pytest.mark.parametrize("state", ["starter", "uploaded"])
+@pytest.mark.parametrize(
+    ("state", "data"), [("starter", b"sma"), ("starter", b"small"), ("uploaded", b"sma")]
+)
 def test_what_is_no_whole_object_is_replaced(
-    server: ReleaseServer, store: CheckedStore, tmp_path: Path, state: str
+    server: ReleaseServer, store: CheckedStore, tmp_path: Path, state: str, data: bytes
 ) -> None:
     """An asset under an object's name that broke off, or has another size: GitHub refuses two."""
-    server.put_asset(f"sha256-{sha(b'small')}", b"sma", state=state)
+    server.put_asset(f"sha256-{sha(b'small')}", data, state=state)
     assert not store.has(sha(b"small"), 5)
     assert store.put(file_of(tmp_path, b"small"), sha(b"small"))
     store.check(sha(b"small"), 5)
     assert server.names() == [f"sha256-{sha(b'small')}"]
+
+
+def test_what_another_has_sent_since_is_there(
+    server: ReleaseServer, store: CheckedStore, tmp_path: Path
+) -> None:
+    """That an object is absent is never told by a list from before."""
+    assert not store.has(sha(b"small"), 5)
+    kept(store_in(asset_place(server)), tmp_path, b"small")
+    assert store.has(sha(b"small"), 5)
 
 
 def test_an_object_that_another_sent_meanwhile_is_left(
