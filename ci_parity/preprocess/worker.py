@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from ci_parity.base import errors
 from ci_parity.preprocess.diagnose import Comparison, compared, explained
@@ -102,7 +102,7 @@ class Worker:
             name=item["name"], kind=item["kind"], dtype=item["dtype"],
             shape=tuple(item["shape"]), file=item["file"],
         )  # fmt: skip
-        return cast("Array", np.asarray(read_value(record, self._folder)))
+        return np.asarray(read_value(record, self._folder))
 
 
 def serve(requests: IO[str], answers: IO[str], worker: Worker) -> None:

@@ -107,10 +107,10 @@ def place(
     """Find the place of `entry` in a log, after verifying all of it.
 
     `data` is the log's bytes, `None` when it does not exist; `new` is the origin of a log begun
-    here without an `origin`. A rerun of one act may end at another time under another address and
-    share other results, a rollback may have another reason, and each is still that act; anything
-    else that differs under one idempotency key is refused. `guard` sees the lines that a new entry
-    would follow, and raises where it may not stand there.
+    here without an `origin`. A rerun of one act may end at another time under another address, with
+    other results to share and other timings, a rollback may have another reason, and each is still
+    that act; anything else that differs under one idempotency key is refused. `guard` sees the
+    lines that a new entry would follow, and raises where it may not stand there.
 
     Raises:
         EvidenceError: when the log does not verify, the entry has no place in a log, or its
@@ -138,4 +138,6 @@ def place(
 def _act(entry: LogEntry) -> LogEntry:
     reason = entry.kind is EntryKind.ROLLED_BACK
     findings = () if reason else entry.findings_failed
-    return replace(entry, finished_at="", run_url="", coverage="", findings_failed=findings)
+    return replace(
+        entry, finished_at="", run_url="", coverage="", timings=(), findings_failed=findings
+    )

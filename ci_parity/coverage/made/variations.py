@@ -147,7 +147,8 @@ def _plain_edges(
     kind, default = str(formal.type).rpartition(".")[2], formal.default_value
     rank = len(blueprint.inputs[0].shape) if blueprint.inputs else 0
     given = default is not None and default.type != onnx.AttributeProto.UNDEFINED
-    if kind == "INT" and given and default.i in {0, 1} and "axis" not in name:
+    # No groups at all is no convolution.
+    if kind == "INT" and given and default.i in {0, 1} and "axis" not in name and name != "group":
         return (0, 1)
     if kind == "FLOAT":
         return (default.f * 1.5 + 0.25,) if given else (0.75,)

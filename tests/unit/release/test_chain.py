@@ -2,12 +2,14 @@
 
 import random
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_parity.base.errors import EvidenceError
+from ci_parity.records.latency import LoggedTiming
 from ci_parity.records.release import EntryKind
 from ci_parity.release.chain import encode_line, origin_of, place, verify
 from ci_parity.release.line import FIRST_PREV
@@ -219,6 +221,16 @@ def test_53_finds_an_entry_that_stands_already() -> None:
     placement = place(LOG, again, origin=None, new="fresh", where="log")
     assert placement.addition == b""
     assert placement.line.entry == ENTRIES[2]
+
+
+def test_a_rerun_that_timed_anew_is_still_the_same_act() -> None:
+    """Neither its own timings nor none of them make another entry of it."""
+    first = LoggedTiming(target="cpu", variant="int8", case="typical", p50_ns=10, sessions=4)
+    log = log_of(entry(0, timings=(first,)))
+    for timings in ((replace(first, p50_ns=11),), ()):
+        placement = place(log, entry(0, timings=timings), origin=None, new="fresh", where="log")
+        assert placement.addition == b""
+        assert placement.line.entry.timings == (first,)
 
 
 def test_refuses_another_entry_under_one_key() -> None:

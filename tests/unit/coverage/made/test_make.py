@@ -167,6 +167,13 @@ def test_reshape_is_tried_with_every_meaning_of_zero() -> None:
     assert {"zero-copies", "zero-is-zero", "zero-copies-a-zero", "inferred"} <= ids
 
 
+def test_no_edge_is_a_convolution_without_groups() -> None:
+    """It would be an error everywhere, and nobody's fault."""
+    labels = {one.blueprint.label for one in drafts(MODELS["conv"](), around=True)}
+    assert "without-group" in labels
+    assert "group-0" not in labels
+
+
 def test_edges_are_of_the_same_types_and_each_is_made_once() -> None:
     """Two nodes that share their edges have them once; each has its own test."""
     nodes = [
