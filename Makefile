@@ -34,7 +34,7 @@ demo: $(VENV)/.runtime
 	$(BIN)/python -m ci_parity log verify --root $(DEMO) --checkpoint none
 
 test: $(VENV)/.dev lint
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --durations 40
 
 unit: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto tests/unit
