@@ -10,7 +10,7 @@ from ci_parity.base.escape import code, prose, visible
 from ci_parity.records.release import LogLine
 from ci_parity.report.markup import folded, linked, more, table
 
-_FILES = 60
+_FILES = 40
 _CHANGES = {"A": "added", "M": "changed", "D": "removed", "T": "changed"}
 _SHORT = 16
 

@@ -193,7 +193,7 @@ class _Names:
         if not left and not right:
             return "no detection on either side"
         return (
-            f"{pairs.left.size} of {plural(left, 'detection')} pair up with the candidate's "
+            f"{pairs.left.size:,} of {plural(left, 'detection')} pair up with the candidate's "
             f"{right} at IoU {policy.iou:g}"
         )
 

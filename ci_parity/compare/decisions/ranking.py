@@ -266,7 +266,7 @@ def _flip_words(found: Ranking, policy: TopK, labels: Sequence[str]) -> list[str
             continue
         before, after = _sides(flip, policy, labels)
         words.append(
-            f"{what} changed{kind} in {count} of {plural(found.rows.count, 'row')}, first in "
+            f"{what} changed{kind} in {count:,} of {plural(found.rows.count, 'row')}, first in "
             f"{found.rows.name(flip.row)}: from {before} to {after}, baseline margin "
             f"{flip.margin:.3g}"
         )
@@ -293,7 +293,7 @@ def _agreement(found: Ranking, policy: TopK, leeway: Leeway, labels: Sequence[st
         return ["no row on either side"]
     same = found.rows.count - found.flips - found.near - found.nan_before - found.lost
     what = "label" if policy.k == 1 else f"top {policy.k}"
-    words = [f"{what} agrees in {same} of {plural(found.rows.count, 'row')}"] if same else []
+    words = [f"{what} agrees in {same:,} of {plural(found.rows.count, 'row')}"] if same else []
     if found.move is None:
         return [*words, "no score moved"] if words else []
     move = found.move

@@ -206,7 +206,7 @@ def _words(found: Decoded, edits: Edits, show: "Callable[[Integers], str]") -> l
         return ["no text on either side"]
     if not edits.changed:
         return [f"{plural(total, 'text')} read alike"]
-    words = [f"{edits.changed} of {plural(total, 'text')} changed"]
+    words = [f"{edits.changed:,} of {plural(total, 'text')} changed"]
     if edits.bounded:
         words.append("too much changed to count every edit: some distances are upper bounds")
     for count, row, distance, kind in (

@@ -153,7 +153,7 @@ def _flip_words(found: Crossings, policy: Threshold, place: _Place) -> list[str]
     ):
         if crossing is not None:
             words.append(
-                f"{count} of {plural(found.elements, 'element')} crossed {policy.at:g}{kind}, "
+                f"{count:,} of {plural(found.elements, 'element')} crossed {policy.at:g}{kind}, "
                 f"first at {place.name(crossing.position)}: {crossing.before:.6g} to "
                 f"{crossing.after:.6g}, baseline margin {abs(crossing.before - policy.at):.3g}"
             )
@@ -166,7 +166,7 @@ def _agreement(found: Crossings, place: _Place, leeway: Leeway) -> list[str]:
     same = found.elements - found.flips - found.near - found.nan_before - found.lost
     if not same and found.moved is None:
         return []
-    words = [f"decision agrees for {same} of {plural(found.elements, 'element')}"]
+    words = [f"decision agrees for {same:,} of {plural(found.elements, 'element')}"]
     if found.moved is None:
         return [*words, "no score moved"]
     moved = found.moved

@@ -257,7 +257,7 @@ def test_a_million_rows_are_one_finding() -> None:
     right[[765_432, 999_999], 0] = 2
     found = judged({"top_k": {"k": 1}}, left, right)
     assert found.measured == 2
-    assert "in 2 of 1000000 rows, first in row 765432: from 2 to 0" in found.evidence
+    assert "in 2 of 1,000,000 rows, first in row 765432: from 2 to 0" in found.evidence
 
 
 def test_what_is_said_of_every_kind_of_row() -> None:
@@ -284,5 +284,5 @@ def test_the_first_of_each_kind_is_named_over_many_blocks() -> None:
         right[row + 2, 0] = np.nan
     found = judged({"top_k": {"near_tie": 1e-3}}, left, right)
     assert "not finite in 2 rows, first in row 400002" in found.evidence
-    assert "changed in 2 of 700000 rows, first in row 400000" in found.evidence
-    assert "near ties in 2 of 700000 rows, first in row 400001" in found.evidence
+    assert "changed in 2 of 700,000 rows, first in row 400000" in found.evidence
+    assert "near ties in 2 of 700,000 rows, first in row 400001" in found.evidence

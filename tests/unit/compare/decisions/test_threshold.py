@@ -139,5 +139,5 @@ def test_the_first_of_each_kind_is_named_over_many_blocks() -> None:
         right[at + 2] = np.nan
     found = judged({"threshold": {"at": 0.5, "near_tie": 1e-3}}, left, right)
     assert "not finite in 2 elements, first at [1200002]" in found.evidence
-    assert "2 of 2500000 elements crossed 0.5, first at [1200000]" in found.evidence
+    assert "2 of 2,500,000 elements crossed 0.5, first at [1200000]" in found.evidence
     assert "crossed 0.5 at near ties, first at [1200001]" in found.evidence
