@@ -54,7 +54,8 @@ def _archive(
     place: Path,
 ) -> bytes:  # fmt: skip
     """Write the archive; the manifest's place is kept free until its digests are known."""
-    with place.open("wb", buffering=0) as stream:
+    # Not truncated, though empty: ext4 writes a file that was truncated out as it is closed.
+    with place.open("r+b", buffering=0) as stream:
         write = writer(stream.write, place)
         write(memoryview(header(MANIFEST_NAME, len(draft))))
         manifest_at = stream.tell()
