@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ci_parity.base.errors import CiParityError, ConfigError
+from ci_parity.base.words import percent
 from ci_parity.cli import options
 from ci_parity.cli.logs import open_configured
 from ci_parity.records.outcome import Outcome
@@ -120,7 +121,7 @@ def _words(history: "CaseHistory") -> str:
 
 def _grown(growth: "Growth") -> str:
     return (
-        f"crept by {_percent(growth.ratio)} [{_percent(growth.low)}, {_percent(growth.high)}] over "
+        f"crept by {percent(growth.ratio)} [{percent(growth.low)}, {percent(growth.high)}] over "
         f"{growth.lines} records, from {_place(growth.first)} to {_place(growth.last)}"
     )
 
@@ -150,18 +151,14 @@ def _points(history: "CaseHistory") -> Iterator[tuple[str, bool]]:
 def _change(point: "ChangePoint") -> str:
     beside = "not all of it was measured against each other"
     if point.ratio is not None:
-        beside = f"measured against each other then: {_percent(point.ratio)}"
+        beside = f"measured against each other then: {percent(point.ratio)}"
     return (
         f"changed at {_place(point.line)} on {point.line.machine}: "
         f"{point.before_ms:.3g} ms before, {point.after_ms:.3g} ms since "
-        f"({_percent(point.after_ms / point.before_ms)}, p {point.p:.2g}); {beside}"
+        f"({percent(point.after_ms / point.before_ms)}, p {point.p:.2g}); {beside}"
     )
 
 
 def _place(line: "TimedLine") -> str:
     commit = f", commit {line.commit[:12]}" if line.commit else ""
     return f"record {line.seq} ({line.finished_at[:10]}{commit})"
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %"

@@ -21,6 +21,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ci_parity.base.words import plural
 from ci_parity.coverage.matching import covers, nearest
 from ci_parity.coverage.naming import names_of, operator_of
 from ci_parity.coverage.presence import presence_of, versions_of
@@ -228,11 +229,11 @@ def _words(status: CellStatus, found: Sequence[NodeResult], listed: Listed) -> s
     ran = len(passed) + len(failed) + len(refused)
     parts = []
     if failed:
-        parts.append(f"{len(failed):,} of {_tests(ran)} failed: {_said(failed[0])}")
+        parts.append(f"{len(failed):,} of {plural(ran, 'test')} failed: {_said(failed[0])}")
     elif passed:
-        parts.append(f"{_tests(len(passed))} passed")
+        parts.append(f"{plural(len(passed), 'test')} passed")
     if refused:
-        parts.append(f"{len(refused):,} of {_tests(ran)} refused: {_said(refused[0])}")
+        parts.append(f"{len(refused):,} of {plural(ran, 'test')} refused: {_said(refused[0])}")
     disputed = [result for result in undecided if result.outcome is NodeOutcome.DISPUTED]
     if disputed:
         parts.append(f"oracles disagree on {_said(disputed[0])}")
@@ -263,10 +264,6 @@ def _untested(
     if cell.undecided and not cell.words:
         parts.append(f"no evidence: {_said(cell.undecided[0])}")
     return replace(cell, words="; ".join(parts))
-
-
-def _tests(count: int) -> str:
-    return f"{count:,} test{'s' * (count != 1)}"
 
 
 def _said(result: NodeResult) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from ci_parity.base.words import plural
 from ci_parity.records.executed import ExecutedGraph
 
 _SHOWN = 5
@@ -11,7 +12,7 @@ def executed_line(graph: ExecutedGraph) -> str:
     """Return what ran, such as `9 kernels of 14 nodes in the file; float32 (9); no cast`."""
     if graph.why_not:
         return f"what ran is not known: {graph.why_not}"
-    words = f"{graph.count} kernel{'s' * (graph.count != 1)} of {graph.original_count} nodes "
+    words = f"{plural(graph.count, 'kernel')} of {graph.original_count} nodes "
     words += f"in the file; {_listed(graph.types)}"
     if graph.compiled:
         words += f"; {graph.compiled} compiled by a provider, which tells no types"

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from ci_parity.base.escape import code, prose
+from ci_parity.base.words import percent
 from ci_parity.records.finding import LatencyComparison, OutputComparison
 from ci_parity.records.identity import Axis, Change
 from ci_parity.records.outcome import Outcome
@@ -15,7 +16,6 @@ from ci_parity.report.words import (
     interval,
     measure,
     number,
-    percent,
     was_skipped,
     worst_timing,
 )

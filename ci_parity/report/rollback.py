@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ci_parity.base.escape import code, prose, visible
+from ci_parity.base.words import plural
 from ci_parity.records.release import LogLine
 from ci_parity.report.markup import folded, linked, more, table
 
@@ -96,7 +97,7 @@ def _what_follows(proof: LogLine, barred: LogLine) -> str:
 def _files(files: Sequence[tuple[str, str]]) -> str:
     rows = [(_CHANGES.get(letter[:1], "changed"), code(path, 100)) for letter, path in files]
     shown = table(("", "file"), rows[:_FILES]) + more(len(rows) - _FILES, "files")
-    count = f"{len(rows)} file{'s' * (len(rows) != 1)}"
+    count = plural(len(rows), "file")
     return shown if len(rows) <= 10 else folded(f"{count} change", shown)
 
 

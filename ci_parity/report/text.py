@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from ci_parity.base.escape import visible
+from ci_parity.base.words import percent
 from ci_parity.records.finding import SideBySide
 from ci_parity.records.identity import ChangeSet
 from ci_parity.records.outcome import Outcome
@@ -17,7 +18,6 @@ from ci_parity.report.words import (
     latency_words,
     measure,
     number,
-    percent,
     untimed,
     warnings,
     was_skipped,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from ci_parity.base.words import percent
 from ci_parity.records.finding import Finding, LatencyComparison, OutputComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Row, Verdict
@@ -194,11 +195,6 @@ def interval(timing: LatencyComparison) -> str:
     """Return the interval of a change, in percent, such as `[-0.4, +2.1]`."""
     low, high = (f"{100 * (ratio - 1):+.1f}" for ratio in (timing.ratio_low, timing.ratio_high))
     return f"[{low}, {high}]"
-
-
-def percent(ratio: float) -> str:
-    """Return a ratio as a signed change in percent."""
-    return f"{100 * (ratio - 1):+.1f} %"
 
 
 def number(value: float | None) -> str:

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ci_parity.base.progress import Step
+from ci_parity.base.words import percent
 from ci_parity.compare.latency.rule import decide
 from ci_parity.compare.latency.verdict import limits_of, values_of
 from ci_parity.config.model import PLAIN_CPU, LatencyPolicy
@@ -93,8 +94,8 @@ def looking(policy: LatencyPolicy, cells: int) -> Look:
             return ""
         if decision.outcome is not None:
             return None
-        low, high = (f"{100 * (end - 1):+.1f} %" for end in (decision.low, decision.high))
-        return f"{case.case} {100 * (decision.ratio - 1):+.1f} % [{low}, {high}]"
+        low, high = (percent(end) for end in (decision.low, decision.high))
+        return f"{case.case} {percent(decision.ratio)} [{low}, {high}]"
 
     return look
 

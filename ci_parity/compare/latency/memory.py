@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
+from ci_parity.base.words import percent
 from ci_parity.compare.latency.rule import Limits, decide
 from ci_parity.config.model import MemoryPolicy
 from ci_parity.records.finding import Finding, Subject
@@ -85,8 +86,8 @@ def _peak(subject: Subject, processes: Sequence[ProcessPair], policy: MemoryPoli
     if (after - before) * MIB < ALLOCATOR_BYTES and outcome is not Outcome.INCONCLUSIVE:
         outcome = Outcome.PASS
     evidence = (
-        f"peak {before:.0f} MiB to {after:.0f} MiB: {100 * (decision.ratio - 1):+.1f} % "
-        f"[{100 * (decision.low - 1):+.1f} %, {100 * (decision.high - 1):+.1f} %] in "
+        f"peak {before:.0f} MiB to {after:.0f} MiB: {percent(decision.ratio)} "
+        f"[{percent(decision.low)}, {percent(decision.high)}] in "
         f"{decision.sessions} sessions, allowed +{100 * policy.max_regression:g} %"
     )
     return _finding("memory.peak", outcome, subject, policy, evidence, decision.ratio - 1)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ci_parity.base.words import percent
 from ci_parity.compare.latency import measures, memory
 from ci_parity.compare.latency.estimate import counted, has_durations, percentiles, value
 from ci_parity.compare.latency.rule import Decision, Limits, decide, strictness
@@ -178,7 +179,7 @@ def _reason(run: LatencyRun, case: LatencyObservation, decision: Decision | None
 def _evidence(timing: LatencyComparison) -> str:
     text = (
         f"p50 {timing.baseline_p50_ms:.3g} ms to {timing.candidate_p50_ms:.3g} ms: "
-        f"{_percent(timing.ratio)} [{_percent(timing.ratio_low)}, {_percent(timing.ratio_high)}] "
+        f"{percent(timing.ratio)} [{percent(timing.ratio_low)}, {percent(timing.ratio_high)}] "
         f"in {timing.sessions} sessions, allowed +{100 * timing.max_regression:g} %"
     )
     if timing.outcome is Outcome.FAIL:
@@ -211,7 +212,3 @@ def _finding(
         remedy=remedies[outcome] if outcome is not Outcome.PASS or not reason else "",
         advisory=not policy.enforce,
     )
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %"

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Sequence
 
+from ci_parity.base.words import plural
 from ci_parity.records.attribution import Attribution
 from ci_parity.records.graph_change import GraphChange
 from ci_parity.records.identity import ChangeSet, Identity
@@ -55,7 +56,7 @@ def _source(changes: ChangeSet) -> Html:
     if source.kind == "none":
         return element("p", text(f"There is no baseline.{reason} Everything ran.", SENTENCE))
     count = len(changes.changes)
-    moved = f"{count:,} change{'s' * (count != 1)}" if count else "Nothing changed"
+    moved = plural(count, "change") if count else "Nothing changed"
     return element("p", text(f"{moved} since {source.label}.{reason}", SENTENCE), class_="quiet")
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ci_parity.base.words import plural
+from ci_parity.base.words import percent, plural
 from ci_parity.records.finding import LatencyComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.records.verdict import Verdict
@@ -16,7 +16,6 @@ from ci_parity.report.words import (
     failures,
     headline,
     parity_outcome,
-    percent,
     warnings,
     worst_timing,
 )

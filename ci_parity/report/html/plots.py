@@ -3,11 +3,12 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 
+from ci_parity.base.words import percent
 from ci_parity.records.finding import LatencyComparison, OutputComparison
 from ci_parity.records.outcome import Outcome
 from ci_parity.report.fitting import cells, fitting
 from ci_parity.report.html.element import Child, Html, element
-from ci_parity.report.words import number, percent
+from ci_parity.report.words import number
 
 Scale = Callable[[float], float]
 _WIDTH = 760

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from ci_parity.base.words import percent
 from ci_parity.records.finding import LatencyComparison, SideBySide
 from ci_parity.records.verdict import Verdict
 from ci_parity.report.html.blocks import (
@@ -20,7 +21,7 @@ from ci_parity.report.html.blocks import (
 )
 from ci_parity.report.html.element import Child, Html, element, spaced, text
 from ci_parity.report.html.plots import intervals
-from ci_parity.report.words import number, percent
+from ci_parity.report.words import number
 
 _MOST = 100
 _CAPTION = (

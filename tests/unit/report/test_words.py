@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ci_parity.base.escape import prose
+from ci_parity.base.words import percent
 from ci_parity.config import load
 from ci_parity.config.model import Policy
 from ci_parity.records.finding import Subject
@@ -28,7 +29,6 @@ from ci_parity.report.words import (
     headline,
     latency_words,
     number,
-    percent,
     warnings,
 )
 from ci_parity.stages.assemble import judged
