@@ -8,10 +8,11 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
+from ci_parity.base.moments import utc_day
 from ci_parity.base.progress import Progress
 from ci_parity.config.discover import find_deployment
 from ci_parity.records.verdict import Verdict
@@ -37,7 +38,7 @@ class JudgeOptions:
     @property
     def today(self) -> date:
         """The day in UTC, by which entries of the ledger expire."""
-        return datetime.fromtimestamp(self.clock(), UTC).date()
+        return utc_day(self.clock())
 
 
 def judge_stored(options: JudgeOptions, progress: Progress) -> Verdict:

@@ -9,12 +9,13 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_parity.base.digest import sha256_bytes
+from ci_parity.base.moments import utc_day
 from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.base.progress import Progress
 from ci_parity.config.model import Deployment, Localise, Policy, Target
@@ -103,7 +104,7 @@ class CheckOptions:
     @property
     def today(self) -> date:
         """The day in UTC, by which entries of the ledger expire."""
-        return datetime.fromtimestamp(self.clock(), UTC).date()
+        return utc_day(self.clock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,11 @@ def write_atomic(path: Path, data: bytes) -> None:
         raise
 
 
+def real_path(path: Path) -> Path:
+    """Return a path with its links resolved, also where they lead in a circle."""
+    return Path(os.path.realpath(path))
+
+
 def hand_over(path: Path, owner_of: Path) -> None:
     """Give `path` and all below it to the owner of `owner_of`, when we run as root.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ci_parity.base import git, process
 from ci_parity.base.errors import EvidenceError, InfrastructureError
+from ci_parity.base.files import real_path
 
 TIMEOUT_S = 600.0
 _MAX_SUBMODULES = 1_000
@@ -125,7 +126,7 @@ def _written(store: Path, submodule: Submodule, tree: Path, index: Path) -> bool
     A link on the way would lead the content out of the tree.
     """
     folder = submodule.path
-    if _real(folder) != _real(tree) / folder.relative_to(tree):
+    if real_path(folder) != real_path(tree) / folder.relative_to(tree):
         return False
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -133,11 +134,6 @@ def _written(store: Path, submodule: Submodule, tree: Path, index: Path) -> bool
     except (EvidenceError, InfrastructureError, OSError):
         return False
     return True
-
-
-def _real(path: Path) -> Path:
-    """Return a path with its links resolved, also where they lead in a circle."""
-    return Path(os.path.realpath(path))
 
 
 def _write(

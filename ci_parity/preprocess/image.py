@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from ci_parity.base.errors import EvidenceError
+from ci_parity.base.words import numbers
 from ci_parity.preprocess.model import (
     Crop,
     Decode,
@@ -193,12 +194,8 @@ def _words(step: ImageStep, pixels: Array) -> str:
         case Crop():
             return f"the middle, {size}"
         case Pad():
-            return f"to {size}, padding at {step.side}, value {_listed(step.fill)}"
+            return f"to {size}, padding at {step.side}, value {numbers(step.fill)}"
         case Scale():
             return f"{'divided' if step.divided else 'multiplied'} by {step.factor:g}"
         case Normalise():
-            return f"mean {_listed(step.mean)}, std {_listed(step.std)}"
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:g}" for value in values)
+            return f"mean {numbers(step.mean)}, std {numbers(step.std)}"

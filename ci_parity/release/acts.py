@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 from ci_parity import __version__
 from ci_parity.base.errors import EvidenceError
+from ci_parity.base.moments import utc_text
 from ci_parity.records.release import EntryKind, LogLine
 from ci_parity.release.decisions import Act, Decision, may_revoke, record, revocation
 from ci_parity.release.store import ReleaseLog
@@ -30,7 +31,7 @@ def revoke(log: ReleaseLog, bundle: str, reason: str, now: datetime | None = Non
     entry = about[-1].entry
     act = Act(
         idempotency=f"{entry.deployment}/revoked/{bundle}/{about[-1].seq}",
-        finished_at=(now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        finished_at=utc_text(now or datetime.now(UTC)),
         tool_version=__version__,
     )
     done = record(

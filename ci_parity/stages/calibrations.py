@@ -9,7 +9,6 @@ import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median, stdev
 
@@ -17,6 +16,7 @@ from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import EvidenceError, InfrastructureError
 from ci_parity.base.files import write_atomic
+from ci_parity.base.moments import utc_text_of
 from ci_parity.compare.latency.verdict import judge_latency
 from ci_parity.config.model import Policy
 from ci_parity.records.codec import from_bytes, to_bytes
@@ -122,7 +122,7 @@ def summed_up(
     outcomes = [trial.timing.outcome for trial in trials]
     return Calibration(
         host=host_name(),
-        recorded_at=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        recorded_at=utc_text_of(now),
         sessions=sum(map(len, logs)),
         session_sd=math.sqrt(variance),
         trials=len(trials),

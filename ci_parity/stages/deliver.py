@@ -7,13 +7,14 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ci_parity import __version__
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import CiParityError, PublishError
+from ci_parity.base.moments import utc_text
 from ci_parity.config.model import Deployment
 from ci_parity.github.client import Clock, RestClient
 from ci_parity.github.comment import publish_comment
@@ -214,7 +215,7 @@ def record(
         idempotency=f"{run}/{deployment.name}/{kind.value}/{facts[:16]}",
         bundle=verdict.bundle_digest,
         commit=origin.commit,
-        finished_at=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        finished_at=utc_text(now),
         deployment=deployment.name,
         identities=_that_fit(changes.identities if changes else ()),
         findings_failed=ids,

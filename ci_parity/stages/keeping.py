@@ -9,7 +9,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from ci_parity import __version__
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import CiParityError
+from ci_parity.base.moments import utc_text_of
 from ci_parity.config.model import Deployment, Policy
 from ci_parity.detect.identity import model_digest
 from ci_parity.records.codec import to_json
@@ -114,7 +114,7 @@ def observed(
         version=VERSION,
         key=key_of(own, settings),
         deployment=deployment.name,
-        recorded_at=datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        recorded_at=utc_text_of(now),
         tool_version=__version__,
         host=host_name(),
         settings=settings,

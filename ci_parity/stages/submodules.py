@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
+from ci_parity.base.files import real_path
 from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment
 from ci_parity.detect.git import Repository
@@ -52,11 +53,11 @@ def refuse_unfetched(
     Raises:
         EvidenceError: naming the first such path and its submodule.
     """
-    top = _real(root)
+    top = real_path(root)
     for submodule in unfetched:
-        folder = _real(submodule.path)
+        folder = real_path(submodule.path)
         for path in paths:
-            place = _real(path)
+            place = real_path(path)
             holds = place != top and folder.is_relative_to(place)
             if holds or place.is_relative_to(folder):
                 raise EvidenceError(
@@ -95,11 +96,6 @@ def _named(deployment: Deployment) -> Iterator[Path]:
     if deployment.source is not None:
         yield deployment.source.entry
         yield from (p for p in (deployment.source.requires, deployment.source.checkpoint) if p)
-
-
-def _real(path: Path) -> Path:
-    """Return a path with its links resolved, also where they lead in a circle."""
-    return Path(os.path.realpath(path))
 
 
 def _shown(path: Path, root: Path) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ci_parity.base.words import numbers
 from ci_parity.preprocess.build_image import SAMPLED
 from ci_parity.preprocess.model import (
     Crop,
@@ -87,7 +88,7 @@ def _of_step(step: ImageStep) -> Iterator[tuple[str, str, tuple[ImageStep, ...]]
                 words = f"padding at {side} instead of {step.side}"
                 yield ".side", words, (replace(step, side=side),)
             for fill in _FILLS:
-                words = f"padding of value {fill:g} instead of {_listed(step.fill)}"
+                words = f"padding of value {fill:g} instead of {numbers(step.fill)}"
                 yield ".fill", words, (replace(step, fill=(fill,)),)
             yield "", "no padding", ()
         case Scale():
@@ -146,7 +147,7 @@ def _normalises(step: Normalise) -> Iterator[tuple[str, str, tuple[ImageStep, ..
             changed = Normalise(mean=other, std=spread)
             yield (
                 "",
-                f"{name} mean and std instead of {_listed(mean)} and {_listed(std)}",
+                f"{name} mean and std instead of {numbers(mean)} and {numbers(std)}",
                 (changed,),
             )
 
@@ -258,7 +259,3 @@ def _replaced(
 
 def _with(pipeline: ImagePipeline, key: str, words: str, steps: tuple[ImageStep, ...]) -> Mutation:
     return Mutation(key=key, words=words, kind=replace(pipeline, steps=steps))
-
-
-def _listed(values: tuple[float, ...]) -> str:
-    return ", ".join(f"{value:g}" for value in values)

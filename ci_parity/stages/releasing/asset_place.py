@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from ci_parity.base.errors import PublishError
+from ci_parity.base.moments import utc_text_of
 from ci_parity.github.assets import MAX_ASSET_BYTES, MAX_ASSETS, Asset, ReleaseAssets, Sending
 from ci_parity.github.exchange import NoReply
 from ci_parity.github.refusals import ApiError
@@ -112,7 +113,7 @@ class AssetPlace:
         found = self._object(key)
         if found is None:
             return False
-        moment = datetime.fromtimestamp(self._now(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        moment = utc_text_of(self._now())
         return self._assets.relabel(found.id, f"{found.name} (kept {moment})")
 
     def entries(self, prefix: str) -> Iterator[Entry]:

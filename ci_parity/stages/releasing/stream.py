@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ci_parity import __version__
 from ci_parity.base.errors import CiParityError, ConfigError
+from ci_parity.base.moments import utc_text
 from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Deployment
 from ci_parity.detect.git import Repository
@@ -169,7 +170,7 @@ def act(idempotency: str, asked: Asked, now: datetime | None = None) -> Act:
     """Return what a line about this act says of who acts, and when."""
     return Act(
         idempotency=idempotency,
-        finished_at=(now or datetime.now(UTC)).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        finished_at=utc_text(now or datetime.now(UTC)),
         tool_version=__version__,
         run_url=asked.run_url,
     )
