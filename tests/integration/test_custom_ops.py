@@ -14,6 +14,13 @@ from tests.support.user_repository import UserRepository, linear_repository
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs a shared library of cc")
 LIBRARY = "ops/libmine.so"
+# Sockets of AF_UNIX, AF_INET and AF_INET6 (their numbers are Linux's).
+OPENS_SOCKETS = """
+extern int socket(int, int, int);
+fprintf(stderr, "custom operators: sockets %d %d %d\\n",
+        socket(1, 1, 0) >= 0, socket(2, 1, 0) >= 0, socket(10, 2, 0) >= 0);
+fflush(stderr);
+"""
 
 
 def target(sha256: str) -> str:
@@ -102,3 +109,16 @@ def test_a_library_that_crashes_is_a_finding(repository: UserRepository) -> None
     (evidence,) = failures(report).values()
     assert "SIGSEGV" in evidence
     assert "custom operators: three" in evidence
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's filters are Linux's")
+def test_a_library_reaches_no_network(repository: UserRepository) -> None:
+    """What runs in a worker may speak to its own machine alone."""
+    before = (repository.root / "ci-parity.yml").read_text(encoding="utf-8")
+    other = built_library(repository.root / LIBRARY, "four", fault=OPENS_SOCKETS)
+    start = before.index("sha256: ") + len("sha256: ")
+    repository.write("ci-parity.yml", before[:start] + other + before[start + len(other) :])
+    repository.commit("a library that opens sockets")
+    code, report = checked(repository)
+    assert (code, failures(report)) == (0, {})
+    assert printed(report) == {"custom operators: four", "custom operators: sockets 1 0 0"}

@@ -14,7 +14,13 @@ import json
 import os
 import sys
 import time
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ci_parity.run.workers.no_network import refuse_network
+else:
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    from no_network import refuse_network
 
 PROTOCOL = 1
 VERBS = ("hello", "load", "run", "time", "close")
@@ -367,8 +373,9 @@ def claim_stdout() -> IO[str]:
 
 
 def serve(runtime: Runtime) -> None:
-    """Answer requests until `close` or the end of input, then end the process."""
+    """Answer requests, without a network, until `close` or the end of input; end the process."""
     answers = claim_stdout()
+    refuse_network()
     worker = Worker(runtime)
     for line in sys.stdin:
         request = json.loads(line)
