@@ -47,9 +47,11 @@ RUN apt-get update \
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /opt/ci-parity /opt/ci-parity
 
-# Environments and uv's cache live in the container: nothing of root's is left in the runner's folders.
+# Environments and uv's cache live in the container, or in a volume of the daemon that the action
+# asks for: nothing of root's is left in the runner's folders.
 # uv trusts what the system trusts. onnxruntime 1.29 and later would report on the model.
 ENV CI_PARITY_CACHE=/var/cache/ci-parity \
+    CI_PARITY_CACHE_VOLUME=ci-parity-cache \
     UV_CACHE_DIR=/var/cache/ci-parity/uv \
     UV_SYSTEM_CERTS=1 \
     ORT_DISABLE_TELEMETRY=1 \

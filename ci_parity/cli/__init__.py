@@ -83,9 +83,9 @@ def main() -> None:
 
 def action() -> int:
     """Run the container action; its inputs are in the environment."""
-    from ci_parity.cli.action import run_action
+    from ci_parity.cli.action import run_kept_action
 
-    return guarded(run_action)
+    return guarded(run_kept_action)
 
 
 def run(argv: Sequence[str]) -> int:

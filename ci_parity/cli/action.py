@@ -18,7 +18,7 @@ import click
 from ci_parity.base.errors import CiParityError, ConfigError, PublishError
 from ci_parity.base.files import hand_over
 from ci_parity.base.progress import PlainProgress
-from ci_parity.cli import action_comment, action_fanout, action_release
+from ci_parity.cli import action_comment, action_fanout, action_kept, action_release
 from ci_parity.cli.log_trend import crept_up_to
 from ci_parity.github import actions
 from ci_parity.github.actions import ActionInputs, Mode, RecordMode
@@ -40,6 +40,27 @@ _RELEASING_EVENTS = {"workflow_dispatch", "schedule", "release", "repository_dis
 _NO_VERDICT = {"verdict": Outcome.INCONCLUSIVE.value}
 # Modes that reach no verdict of their own: a gate does, or did before them.
 _PARTS = {Mode.PLAN, Mode.RUN, Mode.COMMENT} | action_release.MODES
+
+
+def run_kept_action(environ: Mapping[str, str] | None = None) -> int:
+    """Run the action where its cache outlives the step, if that can be had; else as `run_action`.
+
+    Where the runner's variables cannot be read, the plain run says so.
+    """
+    environ = os.environ if environ is None else environ
+    try:
+        records = _wanted(_context(environ), actions.read_inputs(environ).record)
+    except CiParityError:
+        return run_action(environ)
+    with _warnings_annotated():
+        code = action_kept.run_kept(environ, records=records)
+    if code is not None:
+        return code
+    try:
+        return run_action(environ)
+    finally:
+        with _warnings_annotated():
+            action_kept.tidy_kept(environ)
 
 
 def run_action(environ: Mapping[str, str] | None = None) -> int:

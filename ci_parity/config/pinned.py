@@ -127,5 +127,6 @@ def _runtimes(pins: "PinSet", names: tuple[str, ...]) -> set[str]:
         pin = pins.resolve(name)
         wanted = any(not other.constraint for other in pins.get(name, ()))
         if pin and wanted and pin.version and (not pin.source or pin.source.startswith("registry")):
-            found.add(f"{name}=={pin.version}")
+            extras = f"[{','.join(pin.extras)}]" if pin.extras else ""
+            found.add(f"{name}{extras}=={pin.version}")
     return found

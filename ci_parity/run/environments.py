@@ -258,7 +258,8 @@ def _resolve_for(
         return kept.read_text(encoding="utf-8"), ""
     source = kept.with_suffix(".in")
     # Without the Python it asks for: what is resolved for one is the same, asked for or found.
-    bare = f"{requirement.name}{requirement.specifier}"
+    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+    bare = f"{requirement.name}{extras}{requirement.specifier}"
     write_atomic(source, f"{bare}\nnumpy\n".encode())
     write_atomic(kept.with_suffix(".constraints"), _constraints(requirement).encode())
     done = process.run(
@@ -298,6 +299,17 @@ def _build(
                 remedy="check the package index and the free space of the cache folder",
             )
     write_atomic(folder / COMPLETE, lock.encode())
+
+
+def forget_downloads() -> None:
+    """Let uv remove all that it keeps to build environments from; those that are built stay.
+
+    Raises:
+        InfrastructureError: uv cannot be started, or does not end.
+    """
+    process.run(
+        [*_uv(), "cache", "clean"], env=process.packaging_environment(), timeout_s=_BUILD_TIMEOUT_S
+    )
 
 
 def _interpreter() -> str:

@@ -5,6 +5,7 @@ evidence, and stay. An environment that another process builds or begins to use 
 """
 
 import contextlib
+import logging
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,15 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from ci_parity.base.errors import InfrastructureError
-from ci_parity.run.environments import family_line
+from ci_parity.base.files import write_atomic
+from ci_parity.run.environments import family_line, forget_downloads
 from ci_parity.run.installed import COMPLETE
 
+logger = logging.getLogger(__name__)
+
 SEEN = "release-logs"
+_DAY_S = 24 * 3600.0
+_UNUSED_S = 30 * _DAY_S
 # How deep below the folder of a kind the things lie that come and go as one.
 _DEPTHS = {
     "environments": 1, "locks": 1, "images": 1, "latency": 1, "noise": 2, "observations": 2,
@@ -70,6 +76,27 @@ def prune(
             continue
         if dry_run or _removed(entry):
             gone.append(entry)
+    return gone
+
+
+def tidy(cache: Path, now_s: float) -> Sequence[Entry]:
+    """Remove what was not used for a month, looking once a day; return what went.
+
+    What a runtime resolved to stays: it takes no space, and another resolution would be another
+    runtime. With an environment goes what was downloaded to build it. Trouble is a warning.
+    """
+    mark = cache / ".tidied"
+    try:
+        if mark.exists() and now_s - mark.stat().st_mtime < _DAY_S:
+            return ()
+        write_atomic(mark, b"")
+        kinds = [kind for kind in KINDS if kind != "locks"]
+        gone = prune(cache, before_s=now_s - _UNUSED_S, kinds=kinds)
+        if any(entry.kind == "environments" for entry in gone):
+            forget_downloads()
+    except (OSError, InfrastructureError) as error:
+        logger.warning("the cache was not tidied: %s", error)
+        return ()
     return gone
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import docker
 import pytest
 import yaml
+from docker.models.images import Image
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.records.release import EntryKind, LogLine
@@ -301,7 +302,7 @@ def test_a_container_runs_beside_the_action(
 
 
 def test_mounts_and_variables_of_the_real_runner(
-    tmp_path: Path, github: GitHubServer, docker_client: docker.DockerClient
+    tmp_path: Path, github: GitHubServer, docker_client: docker.DockerClient, action_image: Image
 ) -> None:
     """With GitHub's mounts and variables, from what .dockerignore lets in: one verdict, no traces.
 
@@ -316,13 +317,11 @@ def test_mounts_and_variables_of_the_real_runner(
     (folders["workflow"] / "event.json").write_text(json.dumps(event), encoding="utf-8")
     for folder in folders.values():
         give_away(folder)
-    image, _ = docker_client.images.build(
-        path=str(ROOT), tag="ci-parity-tests/action", rm=True, forcerm=True
-    )
     inputs = yaml.safe_load((ROOT / "action.yml").read_text(encoding="utf-8"))["inputs"]
     environment = {f"INPUT_{name.upper()}": given["default"] for name, given in inputs.items()}
     environment |= {
-        "INPUT_GITHUB_TOKEN": "write-token", "GITHUB_ACTIONS": "true", "CI": "true",
+        "INPUT_GITHUB_TOKEN": "write-token", "INPUT_JOB_CONTAINER": "",
+        "GITHUB_ACTIONS": "true", "CI": "true",
         "HOME": "/github/home", "GITHUB_WORKSPACE": "/github/workspace",
         "GITHUB_EVENT_NAME": "pull_request", "GITHUB_EVENT_PATH": "/github/workflow/event.json",
         "GITHUB_REPOSITORY": REPOSITORY, "GITHUB_API_URL": github.url, "GITHUB_RUN_ID": "1",
@@ -332,7 +331,7 @@ def test_mounts_and_variables_of_the_real_runner(
     mounts = {str(path): f"/github/{name}" for name, path in folders.items()}
     mounts[str(cache_dir() / "action-environments")] = str(CACHE_IN_CONTAINER)
     docker_client.containers.run(
-        image, environment=environment, working_dir="/github/workspace", network_mode="host",
+        action_image, environment=environment, working_dir="/github/workspace", network_mode="host",
         volumes=[f"{source}:{target}" for source, target in mounts.items()], remove=True,
     )  # fmt: skip
     outputs = (folders["file_commands"] / "output").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, expect
 
 from ci_parity.report.html import render_coverage
 from tests.integration.test_report_page import CHECKS, NARROW, WIDE, Theme, column, opened
@@ -44,7 +44,8 @@ def test_a_cell_leads_to_its_evidence(browser: Browser, tmp_path: Path) -> None:
     with opened(browser, tmp_path, render_coverage(report())) as found:
         found.tab.locator("#matrix .cell.fail a").first.click()
         evidence = found.tab.locator("details:target")
-        assert evidence.get_attribute("open") is not None
+        # The page hears of the click only after it.
+        expect(evidence).to_have_attribute("open", "")
         assert "onnx/test_reshape_allowzero_reordered" in evidence.inner_text()
 
 

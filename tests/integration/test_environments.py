@@ -211,6 +211,26 @@ def test_a_filled_cache_needs_no_network(
     assert run(["diff", str(model), "--baseline-runtime", RUNTIME]) == 0
 
 
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the wheels of the runtime, as somebody carries it along."""
+    folder = tmp_path_factory.mktemp("wheels")
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--only-binary", ":all:"]
+    subprocess.run([*pip, "--dest", folder, RUNTIME, "numpy"], check=True, timeout=LIMIT_S)
+    return folder
+
+
+@pytest.mark.usefixtures("offline")
+def test_a_wheelhouse_needs_no_network(
+    wheels: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty cache is filled from a folder of wheels, as uv's own variables name it."""
+    monkeypatch.setenv("CI_PARITY_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    assert run(["diff", str(model), "--baseline-runtime", RUNTIME]) == 0
+
+
 @pytest.mark.usefixtures("offline")
 def test_an_empty_cache_needs_the_network(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],

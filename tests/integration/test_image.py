@@ -21,28 +21,19 @@ PYTHON = "/opt/venv/bin/python"
 _BUDGET = re.compile(r"at most (\d+) MB on top of its base")
 
 
-@pytest.fixture(scope="module")
-def image(docker_client: docker.DockerClient) -> Image:
-    """Build the image from what .dockerignore lets in, as the release does."""
-    built, _ = docker_client.images.build(
-        path=str(ROOT), tag="ci-parity-tests/action", rm=True, forcerm=True
-    )
-    return built
-
-
 def test_image_keeps_to_the_budget_of_the_readme(
-    docker_client: docker.DockerClient, image: Image
+    docker_client: docker.DockerClient, action_image: Image
 ) -> None:
     """What users pull beside Debian stays below what the README promises."""
     budget = _BUDGET.search((ROOT / "README.md").read_text(encoding="utf-8"))
     assert budget is not None
     base = docker_client.images.get(BASE_IMAGE)
-    weight_mb = (image.attrs["Size"] - base.attrs["Size"]) / 1e6
+    weight_mb = (action_image.attrs["Size"] - base.attrs["Size"]) / 1e6
     assert weight_mb <= int(budget[1]), f"{weight_mb:.0f} MB"
 
 
 def test_image_holds_bytecode_and_nothing_that_only_builds_or_tests(
-    docker_client: docker.DockerClient, image: Image
+    docker_client: docker.DockerClient, action_image: Image
 ) -> None:
     """Starting compiles nothing; neither pip nor packages' own tests are pulled by users."""
     program = (
@@ -55,21 +46,25 @@ def test_image_holds_bytecode_and_nothing_that_only_builds_or_tests(
         "print([str(p) for p in root.glob('venv/lib/*/site-packages/pip')])\n"
     )
     said = docker_client.containers.run(
-        image, ["-c", program], entrypoint=PYTHON, network_mode="none", remove=True
+        action_image, ["-c", program], entrypoint=PYTHON, network_mode="none", remove=True
     )
     assert said.decode().splitlines() == ["0 True", "[]", "[]"]
 
 
-def test_image_brings_the_command(docker_client: docker.DockerClient, image: Image) -> None:
+def test_image_brings_the_command(docker_client: docker.DockerClient, action_image: Image) -> None:
     """The same image serves other CI systems by the command, from the folder it is started in."""
     said = docker_client.containers.run(
-        image, ["-m", "ci_parity", "--version"], entrypoint=PYTHON, network_mode="none", remove=True
+        action_image,
+        ["-m", "ci_parity", "--version"],
+        entrypoint=PYTHON,
+        network_mode="none",
+        remove=True,
     )
     assert __version__ in said.decode()
 
 
 def test_image_reaches_buckets_and_rebuilds_inputs(
-    docker_client: docker.DockerClient, image: Image
+    docker_client: docker.DockerClient, action_image: Image
 ) -> None:
     """What was left out of it is not what these need: only the network is missing here."""
     program = (
@@ -85,7 +80,11 @@ def test_image_reaches_buckets_and_rebuilds_inputs(
         "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9",
     }  # fmt: skip
     container = docker_client.containers.create(
-        image, ["-c", program], entrypoint=PYTHON, network_mode="none", environment=environment
+        action_image,
+        ["-c", program],
+        entrypoint=PYTHON,
+        network_mode="none",
+        environment=environment,
     )
     try:
         container.start()
@@ -96,10 +95,10 @@ def test_image_reaches_buckets_and_rebuilds_inputs(
 
 
 def test_entry_without_a_runner_says_what_is_missing(
-    docker_client: docker.DockerClient, image: Image
+    docker_client: docker.DockerClient, action_image: Image
 ) -> None:
     """Started by hand, the action's entry ends with a config error and its remedy."""
-    container = docker_client.containers.create(image, network_mode="none")
+    container = docker_client.containers.create(action_image, network_mode="none")
     try:
         container.start()
         assert container.wait()["StatusCode"] == 2

@@ -52,7 +52,7 @@ def place(api: "APIClient") -> Place:
     """
     from docker.errors import NotFound
 
-    own = own_container(_text("/proc/self/mountinfo"), _text("/proc/self/cgroup"))
+    own = inside()
     if not own:
         return Place()
     with failing("the Docker daemon does not answer"):
@@ -60,6 +60,11 @@ def place(api: "APIClient") -> Place:
             return place_of(api.inspect_container(own))
         except NotFound:
             return Place(container=own)
+
+
+def inside() -> str:
+    """Return the ID of the container we run in, empty for none."""
+    return own_container(_text("/proc/self/mountinfo"), _text("/proc/self/cgroup"))
 
 
 def own_container(mountinfo: str, cgroup: str) -> str:

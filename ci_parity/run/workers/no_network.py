@@ -32,7 +32,7 @@ ALLOW, REFUSE = 0x7FFF0000, 0x00050000 | errno.EACCES
 class Program(ctypes.Structure):
     """A filter as the kernel takes it (struct sock_fprog)."""
 
-    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]  # noqa: RUF012
+    _fields_ = [("length", ctypes.c_ushort), ("code", ctypes.c_char_p)]
 
 
 def refuse_network() -> bool:

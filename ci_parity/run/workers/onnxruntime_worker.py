@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import hashlib
+import importlib.util
 import json
 import math
 import os
@@ -40,6 +41,7 @@ ASSIGNMENT = "get_provider_graph_assignment_info"
 RECORD_ASSIGNMENT = "session.record_ep_graph_assignment_info"
 MEMCPY = ("MemcpyToHost", "MemcpyFromHost")
 KERNEL = "_kernel_time"
+ON_CUDA = ("CUDAExecutionProvider", "TensorrtExecutionProvider")
 # What a provider made of several nodes is one kernel under a name of its own.
 COMPILED = "(compiled)"
 # A constant becomes an initializer as the graph is loaded: it has no kernel.
@@ -120,11 +122,19 @@ def created(request: dict[str, Any], profile: str = "") -> Any:
         if hasattr(ort.InferenceSession, ASSIGNMENT):
             options.add_session_config_entry(RECORD_ASSIGNMENT, "1")
     providers = [(request["provider"], request.get("provider_options", {}))]
+    if request["provider"] in ON_CUDA:
+        load_wheels_of_cuda(ort)
     session = ort.InferenceSession(
         request["model"], options, providers=providers, disabled_optimizers=disabled
     )
     session.disable_fallback()
     return session
+
+
+def load_wheels_of_cuda(ort: Any) -> None:
+    """Load CUDA and cuDNN from NVIDIA's wheels beside onnxruntime, where there are any."""
+    if hasattr(ort, "preload_dlls") and importlib.util.find_spec("nvidia") is not None:
+        ort.preload_dlls()
 
 
 def registered(kernel: Any, schemas: dict[tuple[str, str], list[Any]]) -> dict[str, Any]:

@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 import docker
 import pytest
+from docker.models.images import Image
 
 from tests.integration.support.base_image import ensure_base_image
 from tests.integration.support.debian import HostLacksError
 from tests.integration.support.docker_host import docker_daemon
+from tests.integration.support.product_repo import ROOT
 from tests.integration.support.runtime_image import ensure_runtime_image
 
 
@@ -40,6 +42,15 @@ def base_image(docker_client: docker.DockerClient) -> str:
 def runtime_image(docker_client: docker.DockerClient, base_image: str) -> str:
     """Return the ID of an image with Python and onnxruntime, which the daemon then holds."""
     return ensure_runtime_image(docker_client, base_image)
+
+
+@pytest.fixture(scope="session")
+def action_image(docker_client: docker.DockerClient, base_image: str) -> Image:  # noqa: ARG001 - it is built on it
+    """Return the action's image, built from what .dockerignore lets in, as the release does."""
+    built, _ = docker_client.images.build(
+        path=str(ROOT), tag="ci-parity-tests/action", rm=True, forcerm=True
+    )
+    return built
 
 
 def _skip_unless_ci(error: HostLacksError) -> None:

@@ -35,6 +35,13 @@ def test_the_version_is_that_of_the_file(tmp_path: Path) -> None:
     assert runtime_of(tmp_path, "{requires: requirements.txt}") == "onnxruntime==1.32.0"
 
 
+def test_the_extras_are_those_of_the_file(tmp_path: Path) -> None:
+    """CUDA's own wheels come with onnxruntime-gpu by them."""
+    pinned(tmp_path, "onnxruntime-gpu[cudnn, cuda]==1.32.0\n")
+    runtime = runtime_of(tmp_path, "{requires: requirements.txt, package: onnxruntime-gpu}")
+    assert runtime == "onnxruntime-gpu[cuda,cudnn]==1.32.0"
+
+
 def test_the_python_stands_beside_the_file(tmp_path: Path) -> None:
     """A lock says which version, not on which Python it serves."""
     pinned(tmp_path, "onnxruntime==1.31.1\n")

@@ -2,9 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from ci_parity.base.errors import ConfigError
+from ci_parity.base import process
+from ci_parity.base.errors import ConfigError, InfrastructureError
+from ci_parity.base.process import Completed
 from ci_parity.config.runtimes import python_of
-from ci_parity.run.environments import built, cache_folder, parse_requirement
+from ci_parity.run.environments import built, cache_folder, parse_requirement, provide
 
 
 @pytest.mark.parametrize(
@@ -13,6 +15,7 @@ from ci_parity.run.environments import built, cache_folder, parse_requirement
         ("onnxruntime==1.32.0", "onnxruntime", "==1.32.0"),
         (" onnxruntime == 1.32.0 ", "onnxruntime", "==1.32.0"),
         ("onnxruntime-gpu==1.20.1", "onnxruntime-gpu", "==1.20.1"),
+        ("onnxruntime-gpu[cuda,cudnn]==1.32.0", "onnxruntime-gpu", "==1.32.0"),
         ("onnxruntime-openvino==1.22.0", "onnxruntime-openvino", "==1.22.0"),
         ("onnxruntime==1.33.0.dev20261101001", "onnxruntime", "==1.33.0.dev20261101001"),
         ("onnxruntime==1.32.0+cu12", "onnxruntime", "==1.32.0+cu12"),
@@ -87,6 +90,20 @@ def test_a_requirement_may_ask_for_a_python() -> None:
     assert str(found) == 'onnxruntime==1.20.1; python_version == "3.12"'
     assert python_of(str(found)) == "3.12"
     assert python_of("onnxruntime==1.20.1") == python_of("current") == ""
+
+
+def test_extras_are_resolved_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What uv is asked for is all that was asked for, of whatever Python."""
+    asked = []
+
+    def run(argv: list[object], **_: object) -> Completed:
+        asked.append(Path(str(argv[-1])).read_text(encoding="utf-8"))
+        return Completed(argv=(), returncode=1, stdout=b"", stderr=b"no such version")
+
+    monkeypatch.setattr(process, "run", run)
+    with pytest.raises(InfrastructureError, match="no such version"):
+        provide("onnxruntime-gpu[cudnn,cuda]==1.32.0", cache=tmp_path)
+    assert asked == ["onnxruntime-gpu[cuda,cudnn]==1.32.0\nnumpy\n"]
 
 
 def test_the_runtimes_are_named(tmp_path: Path) -> None:

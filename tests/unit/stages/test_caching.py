@@ -6,7 +6,8 @@ from filelock import FileLock
 
 from ci_parity.cli import run
 from ci_parity.run.installed import COMPLETE
-from ci_parity.stages.caching import KINDS, entries, prune
+from ci_parity.stages import caching
+from ci_parity.stages.caching import KINDS, entries, prune, tidy
 
 DAY = 86400.0
 NOW = 1_700_000_000.0
@@ -96,6 +97,52 @@ def test_links_are_not_followed(cache: Path, tmp_path: Path, place: str) -> None
     prune(cache, before_s=NOW)
     assert outside.exists()
     assert not (cache / place).is_symlink()
+
+
+@pytest.fixture
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return a list that grows each time downloads are forgotten."""
+    found: list[str] = []
+    monkeypatch.setattr(caching, "forget_downloads", lambda: found.append("downloads"))
+    return found
+
+
+def test_a_month_later_what_nobody_used_goes(cache: Path, forgotten: list[str]) -> None:
+    """With what it was built from; what runtimes resolved to and the states of logs stay."""
+    assert {entry.kind for entry in tidy(cache, NOW + 25 * DAY)} == set(KINDS) - {"locks"}
+    assert names(cache) == {"environments/new", "locks/a.txt", "release-logs/d.checkpoint"}
+    assert forgotten == ["downloads"]
+
+
+def test_it_is_looked_at_once_a_day(cache: Path, forgotten: list[str]) -> None:
+    """Each run would otherwise look at every file of every environment."""
+    put(cache / ".tidied", -24.5)
+    assert tidy(cache, NOW + 25 * DAY) == ()
+    assert "environments/old" in names(cache)
+    assert len(tidy(cache, NOW + 26 * DAY)) > 1
+    assert forgotten == ["downloads"]
+
+
+def test_downloads_stay_with_all_environments(cache: Path, forgotten: list[str]) -> None:
+    """They are what the next one is built from."""
+    prune(cache, before_s=NOW, kinds=("environments",))
+    assert tidy(cache, NOW + 25 * DAY) != ()
+    assert forgotten == []
+
+
+def test_a_cache_that_cannot_be_tidied_is_a_warning(
+    cache: Path, forgotten: list[str], monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """A verdict does not depend on it."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(caching, "write_atomic", full)
+    assert tidy(cache, NOW + 25 * DAY) == ()
+    assert "No space left on device" in caplog.text
+    assert forgotten == []
 
 
 def test_an_empty_cache_has_nothing(tmp_path: Path) -> None:

@@ -40,7 +40,8 @@ told["internet"] = opened(socket.AF_INET)
 told["internet, version 6"] = opened(socket.AF_INET6)
 told["the machine"] = opened(socket.AF_UNIX)
 child = "import socket; socket.socket()"
-told["a child"] = subprocess.run([sys.executable, "-c", child], stderr=subprocess.DEVNULL).returncode
+ended = subprocess.run([sys.executable, "-c", child], stderr=subprocess.DEVNULL)
+told["a child"] = ended.returncode
 print(json.dumps(told))
 """
 linux = pytest.mark.skipif(sys.platform != "linux", reason="the kernel's filters are Linux's")

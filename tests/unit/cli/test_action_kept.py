@@ -1,0 +1,59 @@
+"""When the action runs once more with what is kept, and what that is."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from ci_parity.cli import action_kept
+from ci_parity.cli.action_kept import run_kept
+from ci_parity.run.container.again import Wanted
+
+JOB = "0123456789ab" * 5
+HERE = {"CI_PARITY_CACHE": "/cache", "CI_PARITY_CACHE_VOLUME": "kept"}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
+    """Return what was asked of the daemon, which runs all of it to the status 3."""
+    found: list[Wanted] = []
+
+    def run_again(wanted: Wanted, variables: Mapping[str, str]) -> int:
+        assert variables["CI_PARITY_CACHE_VOLUME"] == variables["INPUT_JOB_CONTAINER"] == ""
+        found.append(wanted)
+        return 3
+
+    monkeypatch.setattr(action_kept, "run_again", run_again)
+    return found
+
+
+def test_runs_that_record_share_no_cache_with_others(asked: list[Wanted]) -> None:
+    """What a pull request has cached, a release does not believe."""
+    assert run_kept(HERE, records=False) == run_kept(HERE, records=True) == 3
+    assert [wanted.volume for wanted in asked] == ["kept", "kept-recording"]
+    assert {str(wanted.cache) for wanted in asked} == {"/cache"}
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {},
+        {**HERE, "CI_PARITY_CACHE_VOLUME": ""},
+        {**HERE, "RUNNER_ENVIRONMENT": "github-hosted"},
+        {"CI_PARITY_CACHE_VOLUME": "kept"},
+        {"INPUT_JOB_CONTAINER": "${{ job.container.id }}"},
+        {"INPUT_JOB_CONTAINER": "../images/json"},
+    ],
+)
+def test_nothing_is_asked_where_nothing_would_be_kept(
+    asked: list[Wanted], variables: Mapping[str, str]
+) -> None:
+    """The second container has no name to look for; a hosted runner is gone with its volumes."""
+    assert run_kept(variables, records=False) is None
+    assert asked == []
+
+
+def test_the_devices_of_a_job_are_asked_for_on_any_runner(asked: list[Wanted]) -> None:
+    """A runner with a GPU may be a hosted one."""
+    hosted = {**HERE, "RUNNER_ENVIRONMENT": "github-hosted", "INPUT_JOB_CONTAINER": JOB}
+    run_kept(hosted, records=True)
+    assert [(wanted.volume, wanted.job) for wanted in asked] == [("", JOB)]
