@@ -49,11 +49,12 @@ def run_kept_action(environ: Mapping[str, str] | None = None) -> int:
     """
     environ = os.environ if environ is None else environ
     try:
-        records = _wanted(_context(environ), actions.read_inputs(environ).record)
+        inputs = actions.read_inputs(environ)
+        records = _wanted(_context(environ), inputs.record)
     except CiParityError:
         return run_action(environ)
     with _warnings_annotated():
-        code = action_kept.run_kept(environ, records=records)
+        code = action_kept.run_kept(environ, job=inputs.job_container, records=records)
     if code is not None:
         return code
     try:

@@ -21,12 +21,13 @@ _RECORDING = "-recording"
 _CONTAINER = re.compile(r"[0-9a-f]{12,64}")
 
 
-def run_kept(environ: Mapping[str, str], *, records: bool) -> int | None:
+def run_kept(environ: Mapping[str, str], *, job: str, records: bool) -> int | None:
     """Run the action in a container with what is kept; return its exit status.
 
     Args:
         environ: what the runner gave the step. `CI_PARITY_CACHE_VOLUME` names the volume, empty for
-            none; `INPUT_JOB_CONTAINER` the container of the job, whose devices it gets.
+            none.
+        job: the container of the job, whose devices it gets; what is no ID is none.
         records: whether this run writes to the release log.
 
     Returns:
@@ -38,8 +39,8 @@ def run_kept(environ: Mapping[str, str], *, records: bool) -> int | None:
     volume = environ.get(_VOLUME, "")
     if environ.get("RUNNER_ENVIRONMENT") == _EPHEMERAL or _CACHE not in environ:
         volume = ""
-    named = environ.get(_JOB, "").strip()
-    job = named if _CONTAINER.fullmatch(named) else ""
+    if not _CONTAINER.fullmatch(job):
+        job = ""
     if not volume and not job:
         return None
     wanted = Wanted(

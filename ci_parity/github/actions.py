@@ -62,7 +62,8 @@ class Mode(enum.Enum):
 class ActionInputs:
     """The `with:` of the workflow; the defaults are those of `action.yml`.
 
-    `config` and `log` are empty where the workflow names none; `plan`, `leg`, `needs` and
+    `config` and `log` are empty where the workflow names none, `job_container` where the job has
+    none; `plan`, `leg`, `needs` and
     `artifacts` serve the modes of a run over several machines, `bundle`, `digest`, `to`, `reason`
     and `dry_run` those that put something out; all are empty otherwise.
     """
@@ -73,6 +74,7 @@ class ActionInputs:
     comment: bool = True
     force: bool = False
     report_dir: str = "ci-parity-report"
+    job_container: str = ""
     working_directory: str = "."
     log: str = ""
     commit_status: str = ""
@@ -104,6 +106,7 @@ def read_inputs(environ: Mapping[str, str]) -> ActionInputs:
         comment=inputs.truth("comment", default=default.comment),
         force=inputs.truth("force", default=default.force),
         report_dir=inputs.text("report_dir", default.report_dir),
+        job_container=inputs.text("job_container", default.job_container),
         working_directory=inputs.text("working_directory", default.working_directory),
         log=inputs.text("log", default.log),
         commit_status=inputs.text("commit_status", default.commit_status),

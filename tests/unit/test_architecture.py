@@ -163,9 +163,10 @@ def foreign(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", WORKERS, ids=lambda path: path.stem)
 def test_workers_import_nothing_of_ours(path: Path) -> None:
-    """The standard library, NumPy, their runtime, and the file beside them that all share."""
+    """The standard library, NumPy, their runtime, and the files beside them that all share."""
     runtime = path.stem.removesuffix("_worker")
-    allowed = {"numpy", "wire", runtime} | ({"ml_dtypes"} if runtime == "onnx" else set())
+    shared = {"numpy", "wire", "no_network"}
+    allowed = {*shared, runtime} | ({"ml_dtypes"} if runtime == "onnx" else set())
     assert foreign(path) <= allowed
 
 
@@ -195,9 +196,10 @@ def test_the_actions_inputs_are_those_that_are_read() -> None:
 
 
 def test_the_actions_defaults_are_those_of_the_reader() -> None:
-    """A workflow that says nothing gets the same from both; the token is GitHub's expression."""
+    """A workflow that says nothing gets the same from both; two are expressions of GitHub."""
     defaults = {name: entry["default"] for name, entry in action()["inputs"].items()}
     assert defaults.pop("github_token") == "${{ github.token }}"
+    assert defaults.pop("job_container") == "${{ job.container.id }}"
     environ = {f"INPUT_{name.upper()}": value for name, value in defaults.items()}
     assert read_inputs(environ) == ActionInputs() == read_inputs({})
 

@@ -28,32 +28,31 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
 
 def test_runs_that_record_share_no_cache_with_others(asked: list[Wanted]) -> None:
     """What a pull request has cached, a release does not believe."""
-    assert run_kept(HERE, records=False) == run_kept(HERE, records=True) == 3
+    assert run_kept(HERE, job="", records=False) == run_kept(HERE, job="", records=True) == 3
     assert [wanted.volume for wanted in asked] == ["kept", "kept-recording"]
     assert {str(wanted.cache) for wanted in asked} == {"/cache"}
 
 
 @pytest.mark.parametrize(
-    "variables",
+    ("variables", "job"),
     [
-        {},
-        {**HERE, "CI_PARITY_CACHE_VOLUME": ""},
-        {**HERE, "RUNNER_ENVIRONMENT": "github-hosted"},
-        {"CI_PARITY_CACHE_VOLUME": "kept"},
-        {"INPUT_JOB_CONTAINER": "${{ job.container.id }}"},
-        {"INPUT_JOB_CONTAINER": "../images/json"},
+        ({}, ""),
+        ({**HERE, "CI_PARITY_CACHE_VOLUME": ""}, ""),
+        ({**HERE, "RUNNER_ENVIRONMENT": "github-hosted"}, ""),
+        ({"CI_PARITY_CACHE_VOLUME": "kept"}, ""),
+        ({}, "${{ job.container.id }}"),
+        ({}, "../images/json"),
     ],
 )
 def test_nothing_is_asked_where_nothing_would_be_kept(
-    asked: list[Wanted], variables: Mapping[str, str]
+    asked: list[Wanted], variables: Mapping[str, str], job: str
 ) -> None:
     """The second container has no name to look for; a hosted runner is gone with its volumes."""
-    assert run_kept(variables, records=False) is None
+    assert run_kept(variables, job=job, records=False) is None
     assert asked == []
 
 
 def test_the_devices_of_a_job_are_asked_for_on_any_runner(asked: list[Wanted]) -> None:
     """A runner with a GPU may be a hosted one."""
-    hosted = {**HERE, "RUNNER_ENVIRONMENT": "github-hosted", "INPUT_JOB_CONTAINER": JOB}
-    run_kept(hosted, records=True)
+    run_kept({**HERE, "RUNNER_ENVIRONMENT": "github-hosted"}, job=JOB, records=True)
     assert [(wanted.volume, wanted.job) for wanted in asked] == [("", JOB)]
