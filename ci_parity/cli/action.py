@@ -45,13 +45,16 @@ _PARTS = {Mode.PLAN, Mode.RUN, Mode.COMMENT} | action_release.MODES
 def run_kept_action(environ: Mapping[str, str] | None = None) -> int:
     """Run the action where its cache outlives the step, if that can be had; else as `run_action`.
 
-    Where the runner's variables cannot be read, the plain run says so.
+    Where the runner's variables cannot be read, the plain run says so. What publishes for a fork
+    runs no model and may write: it has no use for what a pull request has cached.
     """
     environ = os.environ if environ is None else environ
     try:
         inputs = actions.read_inputs(environ)
         records = _wanted(_context(environ), inputs.record)
     except CiParityError:
+        return run_action(environ)
+    if inputs.mode is Mode.COMMENT:
         return run_action(environ)
     with _warnings_annotated():
         code = action_kept.run_kept(environ, job=inputs.job_container, records=records)

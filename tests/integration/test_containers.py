@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -42,6 +43,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.network]
 MODEL = ROOT / "fixtures" / "digits" / "model.onnx"
 PROBE = (Path(__file__).parent / "support" / "probe_worker.py").read_text(encoding="utf-8")
 BLANK_IMAGE = "debian:trixie-slim"
+CUDA_RUNTIME = "onnxruntime-gpu==1.27.0"
 ACTION = "ci-parity-tests/action"
 HIDDEN = "not for workers"
 GRACE_S = 60
@@ -244,6 +246,21 @@ def test_the_same_runtime_agrees_and_is_known_by_what_is_inside(
     assert facts["package.onnxruntime"] == RUNTIME.rpartition("=")[2]
     assert len(facts["library.libonnxruntime.so"]) == 64
     assert facts["python"].startswith("3.")
+
+
+def test_cuda_without_a_gpu_never_passes(
+    docker_client: docker.DockerClient, base_image: str, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """An image with the provider and none of its libraries: the one that is missing is named."""
+    monkeypatch.setenv("CI_PARITY_CACHE", str(tmp_path))
+    image = ensure_runtime_image(docker_client, base_image, build="gpu", runtime=CUDA_RUNTIME)
+    provider = ("--candidate-provider", "CUDAExecutionProvider")
+    report = diff(tmp_path, "--candidate-runtime", f"image:{image}", *provider)
+    assert report["outcome"] == "fail"
+    failed = [f for f in report["findings"] if f["outcome"] == "fail" and not f["advisory"]]
+    assert {finding["id"] for finding in failed} <= {"load.error", "provider.missing"}
+    assert re.search(r"lib(cu|nv)\w+\.so", failed[0]["evidence"])
 
 
 def test_files_that_the_daemon_does_not_see_are_copied(runtime_image: str, tmp_path: Path) -> None:

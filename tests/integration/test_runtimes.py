@@ -27,7 +27,8 @@ BASELINE = "onnxruntime==1.32.0"
 OPENVINO, TRACT, REFERENCE = "openvino==2026.4.1", "tract==0.23.9", "onnx==1.23.2"
 OWN = "our own worker as a command"
 RUNTIMES = (
-    "onnxruntime==1.20.1", "onnxruntime==1.27.0", "onnxruntime-openvino==1.24.1",
+    "onnxruntime==1.17.3", "onnxruntime==1.20.1", "onnxruntime==1.23.2", "onnxruntime==1.27.0",
+    "onnxruntime-openvino==1.24.1",
     OPENVINO, "openvino==2024.6.0", "openvino==2023.3.0", TRACT, REFERENCE, "onnx==1.17.0", OWN,
 )  # fmt: skip
 LIMIT_S = 300.0

@@ -62,3 +62,8 @@ def refuse_network() -> bool:
         return False
     flags = TSYNC | SPEC_ALLOW
     return bool(libc.syscall(seccomp, SECCOMP_SET_MODE_FILTER, flags, ctypes.byref(program)) == 0)
+
+
+if __name__ == "__main__":
+    # Whether it can be had on this machine, for those who ask before they rely on it.
+    sys.exit(0 if refuse_network() else 1)

@@ -21,6 +21,7 @@ from ci_parity.config.runtimes import command_of, image_of
 from ci_parity.detect.host import HostSources, host_facts
 from ci_parity.records.facts import Facts, measured
 from ci_parity.run.container.daemon import connected
+from ci_parity.run.runtime import WORKERS
 from ci_parity.stages.calibrations import conditions_here
 from ci_parity.stages.doctor.check import Check, missing, note, ok
 
@@ -62,6 +63,7 @@ def examine_machine(root: Path, cache: Path, needs: Needs) -> Iterator[Check]:
     yield _folder("cache", cache, "make it writable, or name another one in CI_PARITY_CACHE")
     yield _folder("exchange", Path(tempfile.gettempdir()), "free some space, or set TMPDIR")
     yield _packages(needs)
+    yield _isolation()
     yield _git(root)
     yield _docker(needs)
     yield from _gpus(host_facts(HostSources.here()), needs)
@@ -95,6 +97,19 @@ def _packages(needs: Needs) -> Check:
         made = missing if needs.packages else note
         return made("uv", words, "install ci-parity with its dependencies: uv is one of them")
     return ok("uv", done.stdout.decode(errors="replace").strip())
+
+
+def _isolation() -> Check:
+    """Whether workers of packages can be kept from the network; tried on a process of its own."""
+    done = process.run(
+        [sys.executable, "-I", "-B", str(WORKERS / "no_network.py")],
+        env=process.worker_environment(),
+        timeout_s=_ASK_TIMEOUT_S,
+    )
+    if done.returncode != 0:
+        remedy = "where that matters, run the target in an image: it has none"
+        return note("isolation", "workers of packages keep their network here", remedy)
+    return ok("isolation", "workers of packages have no network")
 
 
 def _git(root: Path) -> Check:

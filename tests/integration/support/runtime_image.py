@@ -19,9 +19,11 @@ LABEL ci-parity.tests.build={build}
 """
 
 
-def ensure_runtime_image(client: docker.DockerClient, base: str, *, build: str = "first") -> str:
+def ensure_runtime_image(
+    client: docker.DockerClient, base: str, *, build: str = "first", runtime: str = RUNTIME
+) -> str:
     """Return the ID of the image, which is tagged too; another `build` has the same inside."""
-    text = _DOCKERFILE.format(base=base, runtime=RUNTIME, build=build)
+    text = _DOCKERFILE.format(base=base, runtime=runtime, build=build)
     tag = f"{NAME}:{TAG}" if build == "first" else f"{NAME}:{TAG}-{build}"
     image, _ = client.images.build(
         fileobj=io.BytesIO(text.encode()), tag=tag, rm=True, forcerm=True

@@ -1,10 +1,12 @@
 """When the action runs once more with what is kept, and what that is."""
 
+import sys
 from collections.abc import Mapping
 
 import pytest
 
 from ci_parity.cli import action_kept
+from ci_parity.cli.action import run_kept_action
 from ci_parity.cli.action_kept import run_kept
 from ci_parity.run.container.again import Wanted
 
@@ -56,3 +58,34 @@ def test_the_devices_of_a_job_are_asked_for_on_any_runner(asked: list[Wanted]) -
     """A runner with a GPU may be a hosted one."""
     run_kept({**HERE, "RUNNER_ENVIRONMENT": "github-hosted"}, job=JOB, records=True)
     assert [(wanted.volume, wanted.job) for wanted in asked] == [("", JOB)]
+
+
+@pytest.mark.parametrize(
+    ("variables", "runs"),
+    [
+        ({"INPUT_MODE": "check"}, [False]),
+        ({"INPUT_MODE": "check", "INPUT_RECORD": "always"}, [True]),
+        ({"INPUT_MODE": "comment"}, []),
+        ({"INPUT_MODE": "no such mode"}, []),
+        ({"GITHUB_ACTIONS": ""}, []),
+    ],
+)
+def test_what_runs_models_runs_with_what_is_kept(
+    monkeypatch: pytest.MonkeyPatch, variables: Mapping[str, str], runs: list[bool]
+) -> None:
+    """Else the plain run does it, and says what is wrong; so it does where nothing can be kept."""
+    asked: list[bool] = []
+
+    def run_kept(_: Mapping[str, str], *, job: str, records: bool) -> None:
+        assert job == JOB
+        asked.append(records)
+
+    monkeypatch.setattr(action_kept, "run_kept", run_kept)
+    monkeypatch.setattr(sys.modules[run_kept_action.__module__], "run_action", lambda _: 9)
+    environ = {
+        "GITHUB_ACTIONS": "true", "GITHUB_EVENT_NAME": "pull_request", "GITHUB_RUN_ID": "1",
+        "GITHUB_REPOSITORY": "acme/reader", "GITHUB_SHA": "0" * 40,
+    }  # fmt: skip
+    environ |= {"INPUT_JOB_CONTAINER": JOB, **variables}
+    assert run_kept_action(environ) == 9
+    assert asked == runs
