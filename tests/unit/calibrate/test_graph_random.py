@@ -128,8 +128,8 @@ def test_a_twin_is_a_valid_model_of_the_same_signature(
     assert {name: kept[name] for name in types} == types
 
 
-# The same graphs in each run: of one in thousands most elements are made of rounding alone (a mean
-# taken from equal values, then normalised), and those may go anywhere.
+# The same graphs in each run: a chance one may amplify rounding until most elements are made of it,
+# which says nothing of the twin.
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
