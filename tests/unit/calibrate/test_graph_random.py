@@ -128,8 +128,8 @@ def test_a_twin_is_a_valid_model_of_the_same_signature(
     assert {name: kept[name] for name in types} == types
 
 
-# The same graphs in each run: a chance one may amplify rounding until most elements are made of it,
-# which says nothing of the twin.
+# The same graphs in each run: of a chance one all elements may be made of rounding, such as those of
+# x - Mean(x, x), which are zero without noise; of large values no small bound would serve.
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
@@ -148,5 +148,5 @@ def test_a_twin_runs_and_stays_near(plain: onnx.ModelProto) -> None:
         assert (before.shape, before.dtype) == (after.shape, after.dtype)
         finite = np.isfinite(before) & (np.abs(before) < 1e30)
         scale = np.abs(before[finite]).max(initial=0)
-        near = np.abs(after - before)[finite] <= 1e-3 * scale + 1e-30
+        near = np.abs(after - before)[finite] <= 1e-3 * scale + 1e-5
         assert near.size == 0 or near.mean() >= 0.5
