@@ -128,8 +128,8 @@ def test_a_twin_is_a_valid_model_of_the_same_signature(
     assert {name: kept[name] for name in types} == types
 
 
-# The same graphs in each run: of a chance one all elements may be made of rounding, such as those of
-# x - Mean(x, x), which are zero without noise; of large values no small bound would serve.
+# The same graphs in each run: of a chance one all elements may be made of rounding, such as those
+# of x - Mean(x, x), which are zero without noise; of large values no small bound would serve.
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
