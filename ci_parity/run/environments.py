@@ -258,8 +258,7 @@ def _resolve_for(
         return kept.read_text(encoding="utf-8"), ""
     source = kept.with_suffix(".in")
     # Without the Python it asks for: what is resolved for one is the same, asked for or found.
-    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    bare = f"{requirement.name}{extras}{requirement.specifier}"
+    bare = str(requirement).partition(";")[0]
     write_atomic(source, f"{bare}\nnumpy\n".encode())
     write_atomic(kept.with_suffix(".constraints"), _constraints(requirement).encode())
     done = process.run(

@@ -8,7 +8,6 @@ prints, how it ends, and interrupts.
 
 import logging
 import os
-import secrets
 import sys
 import threading
 from collections.abc import Mapping
@@ -19,10 +18,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.run.container import own, owners
-from ci_parity.run.container.attach import attach
 from ci_parity.run.container.channel import discard
-from ci_parity.run.container.daemon import answers, connect, daemon_address, failing
-from ci_parity.run.container.streams import Streams
+from ci_parity.run.container.daemon import answers, connect, failing
+from ci_parity.run.container.streams import started
 
 if TYPE_CHECKING:
     from docker.api.client import APIClient
@@ -73,8 +71,7 @@ def run_again(wanted: Wanted, variables: Mapping[str, str]) -> int | None:
     except InfrastructureError as error:
         logger.warning("nothing is kept between runs: %s", error)
         return None
-    # An answer can be lost: we name it ourselves.
-    container = f"ci-parity-{secrets.token_hex(16)}"
+    container = owners.new_name()
     with closing(api):
         try:
             if not _created(api, container, wanted, variables):
@@ -167,12 +164,7 @@ def _volume(wanted: Wanted) -> dict[str, Any]:
 def _followed(api: "APIClient", container: str) -> int:
     """Start a container, pass on what it prints and interrupts to it; return its exit status."""
     with failing("cannot start a container like this one"):
-        streams = Streams(attach(daemon_address(), api.api_version, container))
-        try:
-            api.start(container)
-        except BaseException:
-            streams.close()
-            raise
+        streams = started(api, container)
     errors = threading.Thread(
         target=_passed_on, args=(streams.stderr, sys.stderr.buffer), daemon=True
     )

@@ -5,6 +5,7 @@ A run that is killed outright cannot clean up; the next one on the machine does 
 
 import logging
 import os
+import secrets
 import socket
 import time
 import uuid
@@ -32,6 +33,11 @@ _PROCESS = "process"
 def labels(place: Place) -> dict[str, str]:
     """Return the labels of every container that this process starts from a place."""
     return {**place.labels, RUN: _run(), OWNER: owner(place)}
+
+
+def new_name() -> str:
+    """Return a name for a container, which we give: an answer that tells one can be lost."""
+    return f"ci-parity-{secrets.token_hex(16)}"
 
 
 def owner(place: Place) -> str:

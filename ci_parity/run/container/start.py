@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ci_parity.run.container import own, owners
-from ci_parity.run.container.attach import attach
 from ci_parity.run.container.channel import ContainerChannel, discard
-from ci_parity.run.container.daemon import connect, daemon_address, failing
+from ci_parity.run.container.daemon import connect, failing
 from ci_parity.run.container.files import EXCHANGE, ROOT, Files, Part, parts_of
 from ci_parity.run.container.images import Image
 from ci_parity.run.container.limits import environment, host_config, may_bind, user_for
 from ci_parity.run.container.shared import Shared
-from ci_parity.run.container.streams import Streams
+from ci_parity.run.container.streams import started
 
 if TYPE_CHECKING:
     from docker.api.client import APIClient
@@ -76,12 +75,7 @@ def _start(
         container, bound = _created(draft, draft.sources(parts))
         with _discarded_on_error(api, container):
             shared = Shared(api, container, parts, bound, user or (0, 0))
-            streams = Streams(attach(daemon_address(), api.api_version, container))
-            try:
-                api.start(container)
-            except BaseException:
-                streams.close()
-                raise
+            streams = started(api, container)
     return ContainerChannel(api, container, streams, shared)
 
 
@@ -109,10 +103,10 @@ class _Draft:
         }
 
     def create(self, sources: Mapping[Part, str]) -> str:
-        """Create the container; return its name, which we give: an answer can be lost."""
+        """Create the container; return its name."""
         from docker.types import Mount
 
-        name = f"ci-parity-{secrets.token_hex(16)}"
+        name = owners.new_name()
         mounts = [
             Mount(part.inside, source, type="bind", read_only=not part.writable)
             for part, source in sources.items()

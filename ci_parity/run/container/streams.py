@@ -9,7 +9,13 @@ import contextlib
 import os
 import socket
 import threading
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+from ci_parity.run.container.attach import attach
+from ci_parity.run.container.daemon import daemon_address
+
+if TYPE_CHECKING:
+    from docker.api.client import APIClient
 
 _HEADER_BYTES = 8
 _PIECE_BYTES = 64 * 1024
@@ -68,6 +74,21 @@ class Streams:
                 return b""
             got += piece
         return got
+
+
+def started(api: "APIClient", container: str) -> Streams:
+    """Attach to a created container, then start it, so that no byte is lost.
+
+    Raises:
+        OSError, docker.errors.APIError: the daemon does not answer, or refuses.
+    """
+    streams = Streams(attach(daemon_address(), api.api_version, container))
+    try:
+        api.start(container)
+    except BaseException:
+        streams.close()
+        raise
+    return streams
 
 
 def _write_all(sink: IO[bytes], data: bytes) -> None:
