@@ -8,7 +8,6 @@ test cache.
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from tests.integration.support.product_repo import (
     BASELINE_RUNTIME,
     CANDIDATE_RUNTIME,
     LOG_BRANCH,
-    PULL_REQUEST,
     REPOSITORY,
     ROOT,
     Checkout,
@@ -57,13 +55,6 @@ jobs:
           find . "$HOME" ! -user OWNER -o ! -group OWNER > "$CI_PARITY_TEST_RECORD/foreign"
           test -z "$REPORT" || cp -R "$(dirname "$REPORT")" "$CI_PARITY_TEST_RECORD/report"
 """.replace("OWNER", str(OWNER))
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    """Serve an empty pull request."""
-    with GitHubServer(pulls=[(REPOSITORY, PULL_REQUEST)]) as server:
-        yield server
 
 
 def run(

@@ -14,8 +14,6 @@ from ci_parity.run.container import owners
 from ci_parity.run.container.again import VOLUME_LABEL
 from tests.integration.support.act_runner import ActRun, run_act
 from tests.integration.support.product_repo import (
-    PULL_REQUEST,
-    REPOSITORY,
     ROOT,
     Checkout,
     make_checkout,
@@ -77,13 +75,6 @@ def volume(docker_client: docker.DockerClient) -> Iterator[str]:
     yield name
     for found in docker_client.volumes.list(filters={"name": name}):
         found.remove()
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    """Serve an empty pull request."""
-    with GitHubServer(pulls=[(REPOSITORY, PULL_REQUEST)]) as server:
-        yield server
 
 
 def started(

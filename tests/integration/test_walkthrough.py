@@ -8,7 +8,6 @@ took, is written to docs/walkthrough.md; no assertion looks at a clock.
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +16,6 @@ import pytest
 from tests.integration.support.act_runner import run_act
 from tests.integration.support.cache import cache_dir
 from tests.integration.support.product_repo import (
-    PULL_REQUEST,
     REPOSITORY,
     ROOT,
     Checkout,
@@ -86,13 +84,6 @@ class Transcript:
         table = "\n".join(("| step | took |", "| --- | --- |", *self.rows))
         total = f"| **together** | **{self.total_s:.0f} s** |"
         return self.text.replace(HEAD, f"{HEAD}\n{table}\n{total}\n")
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    """Serve an empty pull request."""
-    with GitHubServer(pulls=[(REPOSITORY, PULL_REQUEST)]) as server:
-        yield server
 
 
 def repository_with_a_model(folder: Path) -> Checkout:

@@ -1,6 +1,5 @@
 """`pull-request-matrix.yml` as users copy it: plan, a leg per target, one gate, one comment."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,6 @@ import pytest
 from tests.integration.support.act_runner import ActRun
 from tests.integration.support.product_repo import (
     BASELINE_RUNTIME,
-    PULL_REQUEST,
-    REPOSITORY,
     Checkout,
     make_checkout,
 )
@@ -25,13 +22,6 @@ TWO_TARGETS = (
     f"  cpu: {{runtime: {BASELINE_RUNTIME}, runs_on: [self-hosted, cpu]}}\n"
     f"  gpu: {{runtime: {BASELINE_RUNTIME}, runs_on: [self-hosted, gpu]}}\n"
 )
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    """Serve an empty pull request."""
-    with GitHubServer(pulls=[(REPOSITORY, PULL_REQUEST)]) as server:
-        yield server
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ action's container, the runtimes, the repository's remote, the release log on it
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -47,13 +46,6 @@ RUN_HERE = {
     "drift.yml", "macos-coreml.yml", "edge-validate.yml", "rollback.yml",
 }  # fmt: skip
 REPOSITORY_EVENT = {"repository": {"full_name": REPOSITORY, "default_branch": "main"}}
-
-
-@pytest.fixture
-def github() -> Iterator[GitHubServer]:
-    """Serve an empty pull request."""
-    with GitHubServer(pulls=[(REPOSITORY, PULL_REQUEST)]) as server:
-        yield server
 
 
 def runner(checkout: Checkout, github: GitHubServer, folder: Path) -> Runner:

@@ -1,4 +1,4 @@
-"""Session fixtures of everything that needs Docker: a daemon, and in it the base image.
+"""Fixtures of everything that needs Docker: a daemon, images in it, and a GitHub for what they run.
 
 Where Docker cannot be had, the tests that need it are skipped with the reason, except in CI:
 there a missing daemon is a failure, since a suite that skips itself proves nothing.
@@ -14,8 +14,9 @@ from docker.models.images import Image
 from tests.integration.support.base_image import ensure_base_image
 from tests.integration.support.debian import HostLacksError
 from tests.integration.support.docker_host import docker_daemon
-from tests.integration.support.product_repo import ROOT
+from tests.integration.support.product_repo import PULL_REQUEST, REPOSITORY, ROOT
 from tests.integration.support.runtime_image import ensure_runtime_image
+from tests.support.github_server import GitHubServer
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +52,13 @@ def action_image(docker_client: docker.DockerClient, base_image: str) -> Image: 
         path=str(ROOT), tag="ci-parity-tests/action", rm=True, forcerm=True
     )
     return built
+
+
+@pytest.fixture
+def github() -> Iterator[GitHubServer]:
+    """Serve an empty pull request."""
+    with GitHubServer(pulls=[(REPOSITORY, PULL_REQUEST)]) as server:
+        yield server
 
 
 def _skip_unless_ci(error: HostLacksError) -> None:
