@@ -6,7 +6,8 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,7 @@ _KEPT_ENGINES = re.compile(r"ORT_\w*(CACHE|COMPILED|CONTEXT|DECRYPT)")
 _NOT_INSIDE = ("_PATH", "_HOME", "_VISIBLE_DEVICES", "_DRIVER_CAPABILITIES")
 # onnxruntime 1.29 and later report on the models they run unless told not to.
 _QUIET = {"ORT_DISABLE_TELEMETRY": "1"}
+_spawned: set[subprocess.Popen[bytes]] = set()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,24 +122,48 @@ def spawn(
 ) -> subprocess.Popen[bytes]:
     """Start a long-lived program in a process group of its own, with pipes to speak through.
 
+    It is `kill_tree` that lets go of it; until then `kill_spawned` ends it.
+
     Raises:
         InfrastructureError: when it cannot be started.
     """
     command = tuple(str(part) for part in argv)
     try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(env),
-            cwd=cwd,
-            start_new_session=sys.platform != "win32",
-        )
+        with _interrupts_held():
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=dict(env),
+                cwd=cwd,
+                start_new_session=sys.platform != "win32",
+            )
+            _spawned.add(process)
     except OSError as error:
         raise InfrastructureError(
             f"cannot start {command[0]}: {error.strerror or error}", where=" ".join(command)
         ) from error
+    return process
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Raise an interrupt that comes in the block at its end, when what was started is known."""
+    if threading.current_thread() is not threading.main_thread():
+        # They are raised in the main thread, wherever they arrive.
+        yield
+        return
+    held: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda number, _: held.append(number)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        if held:
+            signal.raise_signal(held[0])
 
 
 def wait(process: subprocess.Popen[bytes], *, timeout_s: float) -> int | None:
@@ -155,6 +181,13 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
     else:
         kill_tree_of(process.pid)
     process.wait()
+    _spawned.discard(process)
+
+
+def kill_spawned() -> None:
+    """End all spawned programs that nobody has ended: an interrupt may come before any `with`."""
+    for process in tuple(_spawned):
+        kill_tree(process)
 
 
 def kill_tree_of(pid: int) -> None:

@@ -15,6 +15,7 @@ import click
 
 from ci_parity import __version__
 from ci_parity.base.errors import CiParityError
+from ci_parity.base.process import kill_spawned
 
 _COMMANDS = {
     "bundle": "ci_parity.cli.bundle",
@@ -116,3 +117,5 @@ def guarded(work: Callable[[], int]) -> int:
         click.echo(traceback.format_exc(), err=True)
         click.echo("ci-parity: this is a bug of ours; please report the lines above", err=True)
         return CiParityError.exit_code
+    finally:
+        kill_spawned()

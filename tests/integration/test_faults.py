@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,8 @@ for line in sys.stdin.buffer:
     sys.stdout.buffer.write(worker.stdout.readline())
     sys.stdout.buffer.flush()
 """
+# More than a worker needs to import its runtime and to load a small model.
+COMPUTES_S = 5.0
 FAULTS = {
     "a segmentation fault": ("os.kill(os.getpid(), signal.SIGSEGV)", "case.crash", "SIGSEGV"),
     "an exit in the middle": ("os._exit(7)", "case.crash", "exited with status 7"),
@@ -87,19 +90,31 @@ def compared(model: Path, temporary: Path, *words: str) -> tuple[int, dict[str, 
     return started.returncode, found, said
 
 
-def running(temporary: Path) -> list[str]:
-    """Return the command lines of processes that have that folder for temporary files."""
-    found = []
+def processes(temporary: Path) -> Iterator[tuple[Path, str]]:
+    """Yield those with that folder for temporary files: where /proc has them, command lines."""
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if f"TMPDIR={temporary}\0".encode() in (process / "environ").read_bytes():
-                found.append((process / "cmdline").read_text().replace("\0", " "))
-    return found
+                yield process, (process / "cmdline").read_text().replace("\0", " ")
+
+
+def running(temporary: Path) -> list[str]:
+    """Return the command lines of processes that have that folder for temporary files."""
+    return [line for _, line in processes(temporary)]
 
 
 def left(temporary: Path) -> list[str]:
     """Return what is left: files in the folder for temporary ones, and processes."""
     return [path.name for path in temporary.iterdir()] + running(temporary)
+
+
+def computed_s(temporary: Path) -> float:
+    """Return the seconds of a processor that the worker with that folder has taken so far."""
+    ticks = 0
+    for process, line in processes(temporary):
+        if "onnxruntime_worker" in line:
+            ticks += int((process / "stat").read_text().rpartition(")")[2].split()[11])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -198,3 +213,24 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, temporary: Path, s
     assert started.returncode == 130
     assert "interrupted" in said
     assert left(temporary) == []
+
+
+def test_a_run_that_is_killed_takes_its_workers_along(tmp_path: Path, temporary: Path) -> None:
+    """One that computes for ever hears of no end of input: it looks for its parent itself."""
+    from tests.integration.test_hostile_models import endless
+
+    model = endless(tmp_path)
+    np.savez(tmp_path / "x.npz", allow_pickle=False, x=np.ones(2, np.float32))
+    started = command(
+        "diff", str(model), "--inputs", str(tmp_path / "x.npz"), "--timeout", "600",
+        temporary=temporary,
+    )  # fmt: skip
+    while computed_s(temporary) < COMPUTES_S:
+        assert started.poll() is None
+        time.sleep(0.1)
+    started.kill()
+    started.communicate(timeout=60)
+    end_s = time.monotonic() + 30
+    while running(temporary):
+        assert time.monotonic() < end_s, running(temporary)
+        time.sleep(0.1)

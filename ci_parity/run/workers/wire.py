@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from typing import IO, TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ else:
 PROTOCOL = 1
 VERBS = ("hello", "load", "run", "time", "close")
 MAX_NAMES = 100
+LOOK_EVERY_S = 1.0
 CPU_PROVIDER = "CPUExecutionProvider"
 # ONNX element types that NumPy lacks, and the integer of the same width that carries their bits;
 # types narrower than a byte have one byte an element.
@@ -372,10 +374,18 @@ def claim_stdout() -> IO[str]:
     return answers
 
 
+def end_with(parent: int) -> None:
+    """End this process when its parent has ended; a model that computes sees no end of input."""
+    while os.getppid() == parent:
+        time.sleep(LOOK_EVERY_S)
+    os._exit(1)
+
+
 def serve(runtime: Runtime) -> None:
     """Answer requests, without a network, until `close` or the end of input; end the process."""
     answers = claim_stdout()
     refuse_network()
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
     worker = Worker(runtime)
     for line in sys.stdin:
         request = json.loads(line)

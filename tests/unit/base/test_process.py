@@ -6,13 +6,16 @@ import sys
 import textwrap
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.process import (
     Completed,
+    _spawned,
     container_environment,
+    kill_spawned,
     kill_tree,
     packaging_environment,
     run,
@@ -255,4 +258,52 @@ def test_a_process_that_is_gone_may_be_killed(tmp_path: Path) -> None:
     kill_tree(process)
     kill_tree(process)
     assert process.returncode == 0
+    closed(process)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX: run on Linux")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_amid_a_start_waits_for_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Then what was started is known, and is ended though nobody holds it."""
+    started = []
+    real = subprocess.Popen
+
+    def interrupted(*arguments: Any, **named: Any) -> subprocess.Popen[bytes]:
+        started.append(real(*arguments, **named))
+        signal.raise_signal(number)
+        return started[0]
+
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    before = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            spawn(python("import time; time.sleep(60)"), env={}, cwd=tmp_path)
+        assert signal.getsignal(number) is signal.default_int_handler
+    finally:
+        signal.signal(number, before)
+    assert started[0].poll() is None
+    kill_spawned()
+    assert started[0].returncode == -signal.SIGKILL
+    closed(started[0])
+
+
+def test_an_interrupt_that_is_ignored_stays_so(tmp_path: Path) -> None:
+    """As below a program that is told to outlive its terminal."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        process = spawn(python("pass"), env={}, cwd=tmp_path)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+    kill_tree(process)
+    closed(process)
+
+
+def test_what_was_ended_is_let_go(tmp_path: Path) -> None:
+    """Its number may be another's by then."""
+    process = spawn(python("pass"), env={}, cwd=tmp_path)
+    kill_tree(process)
+    assert process not in _spawned
     closed(process)
