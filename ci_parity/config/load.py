@@ -299,10 +299,9 @@ def _inside(root: Path, relative: str, place: str) -> Path:
 def _check_libraries(deployment: Deployment) -> None:
     """Refuse libraries of custom operators that lie outside the deployment's folder."""
     for item in deployment.targets:
-        libraries: Any = item.session_options.get("custom_ops", ())
-        for number, library in enumerate(libraries):
+        for number, library in enumerate(item.libraries):
             place = f"$.targets.{item.name}.session_options.custom_ops[{number}].path"
-            _inside(deployment.root, library["path"], place)
+            _inside(deployment.root, library.path, place)
 
 
 def _check_names(deployment: Deployment) -> None:

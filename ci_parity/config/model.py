@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ci_parity.base.canonical import Json, canonical_bytes
 from ci_parity.config.decisions import Decision
@@ -56,6 +57,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """A library of custom operators: its path below the deployment, and what its bytes must be."""
+
+    path: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     """Where variants run: runtime (as `config.runtimes` writes it), execution provider, options.
 
@@ -71,6 +80,12 @@ class Target:
     runs_on: tuple[str, ...] = ("self-hosted",)
     variants: tuple[str, ...] = ()
     reference: bool = False
+
+    @property
+    def libraries(self) -> tuple[Library, ...]:
+        """The libraries of custom operators that its session options name."""
+        named: Any = self.session_options.get("custom_ops", ())
+        return tuple(Library(path=each["path"], sha256=each["sha256"]) for each in named)
 
     @property
     def options(self) -> str:

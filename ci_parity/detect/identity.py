@@ -8,7 +8,7 @@ from ci_parity.config.model import Deployment, Variant
 from ci_parity.detect.converter import ModelOrigin, converter_facts
 from ci_parity.detect.host import relevant
 from ci_parity.detect.model import artifact_sha256, read_model_facts
-from ci_parity.detect.optimization import optimization_text
+from ci_parity.detect.optimization import optimization_text, strange_libraries, with_libraries
 from ci_parity.detect.policy_files import policy_text
 from ci_parity.records.facts import Facts
 from ci_parity.records.identity import Identity
@@ -24,6 +24,7 @@ def identify(
     components: Mapping[str, Facts] | None = None,
     host: Facts | None = None,
     preprocess: Facts | None = None,
+    roots: Sequence[Path] = (),
 ) -> tuple[Identity, ...]:
     """Return the identities of a deployment.
 
@@ -35,6 +36,7 @@ def identify(
         components: what is installed for a runtime, by its `runtime:`, where that is known.
         host: the facts of this machine; None where the identity is not this machine's.
         preprocess: the facts of the pipeline that makes its inputs; None without one.
+        roots: the folders that paths of libraries start from; its own where there are none.
     """
     models = read_models(deployment) if models is None else models
     converters = {
@@ -45,6 +47,10 @@ def identify(
         variant.name: optimization_text(variant.optimization, deployment.root)
         for variant in deployment.variants
     }
+    strange = {
+        target.name: strange_libraries(target, roots or (deployment.root,))
+        for target in deployment.targets
+    }
     policy = policy_text(deployment)
     return tuple(
         Identity(
@@ -54,7 +60,7 @@ def identify(
             runtime=runtimes[target.runtime],
             provider=target.provider,
             options=target.options,
-            optimization=optimizations[variant.name],
+            optimization=with_libraries(optimizations[variant.name], strange[target.name]),
             fixtures=fixtures,
             policy=policy,
             converter=converters[variant.name],

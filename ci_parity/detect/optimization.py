@@ -2,21 +2,26 @@
 
 A recipe counts with its bytes, its tools with what their requirements pin. Without requirements an
 identity holds the digest of the recipe alone, as lines of a release log do that were written before
-tools were recorded.
+tools were recorded. A library of custom operators is in the options by the digest that it must
+have; here it is where a file has other bytes.
 """
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_file
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.pins import read_pins
-from ci_parity.config.model import Optimization
+from ci_parity.config.model import Optimization, Target
 from ci_parity.detect.converter_words import explain_pins
 from ci_parity.detect.pin_facts import facts_of_pins, pins_of_facts
 from ci_parity.records.facts import Facts
 
 _NONE = "(none)"
+_LIBRARY = "library "
+_SHOWN = 12
 
 
 def optimization_text(made: Optimization | None, root: Path) -> str:
@@ -39,6 +44,29 @@ def optimization_text(made: Optimization | None, root: Path) -> str:
     return canonical_bytes({**facts, "requires": pins.name, **facts_of_pins(pins)}).decode()
 
 
+def strange_libraries(target: Target, roots: Sequence[Path]) -> Facts:
+    """Return the digests of a target's libraries of custom operators that no worker would load.
+
+    Those that are not there are left out: they may be built later, or on another machine.
+
+    Args:
+        target: its options name each library with the digest that it must have.
+        roots: the folders that the paths start from; the bytes may be at any of them.
+    """
+    found = {}
+    for library in target.libraries:
+        there = [root / library.path for root in roots if (root / library.path).is_file()]
+        digests = [sha256_file(path) for path in there]
+        if digests and library.sha256 not in digests:
+            found[_LIBRARY + library.path] = digests[0]
+    return found
+
+
+def with_libraries(text: str, strange: Facts) -> str:
+    """Return what an identity holds together with what `strange_libraries` found."""
+    return canonical_bytes({**json.loads(as_facts(text)), **strange}).decode() if strange else text
+
+
 def as_facts(text: str) -> str:
     """Return what an identity holds as facts in any case: canonical JSON, `{}` for none."""
     if text.startswith("{"):
@@ -53,6 +81,11 @@ def explain_optimization(before: Facts, after: Facts) -> tuple[str, ...]:
     if all(names):
         sides = (pins_of_facts(before, names[0]), pins_of_facts(after, names[1]))
         sentences += explain_pins(*sides)
+    sentences += [
+        f"{name} has the digest {digest[:_SHOWN]}, which is not the config's"
+        for name, digest in after.items()
+        if name.startswith(_LIBRARY) and before.get(name) != digest
+    ]
     return tuple(sentences)
 
 

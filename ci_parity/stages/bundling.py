@@ -45,8 +45,8 @@ class Subject:
 
     `config` is the config file below `root`, empty where the deployment was discovered. `cases` is
     what the list in the folder `fixtures` says; `labels` and `judges` are the files that decisions
-    rest on, `locks` what pins packages. `preprocess` are the files of the pipeline that makes
-    inputs of what an application gets, each with its role.
+    rest on, `locks` what pins packages, `libraries` those of custom operators. `preprocess` are the
+    files of the pipeline that makes inputs of what an application gets, each with its role.
     """
 
     name: str
@@ -60,6 +60,7 @@ class Subject:
     labels: tuple[Path, ...] = ()
     judges: tuple[Path, ...] = ()
     locks: tuple[Path, ...] = ()
+    libraries: tuple[Path, ...] = ()
     preprocess: tuple[tuple[Path, str], ...] = ()
 
 
@@ -125,8 +126,14 @@ def subject_of(deployment: Deployment) -> Subject:
         labels=tuple(dict.fromkeys(files)),
         judges=tuple(dict.fromkeys(judges)),
         locks=lock_files(root, deployment.variants, written),
+        libraries=libraries_of(deployment.targets, root),
         preprocess=files_of_pipeline(pipeline_of(deployment.preprocess, root), root),
     )
+
+
+def libraries_of(targets: Iterable[Target], root: Path) -> tuple[Path, ...]:
+    """Return the libraries of custom operators that targets load, each once."""
+    return tuple(dict.fromkeys(root / lib.path for target in targets for lib in target.libraries))
 
 
 def facts_of(subject: Subject) -> BundleFacts:
@@ -150,8 +157,8 @@ def facts_of(subject: Subject) -> BundleFacts:
 def parts_of(subject: Subject, models: Mapping[str, ModelFiles] | None = None) -> tuple[Part, ...]:
     """Return the files of a bundle, each once, under the first role that it has.
 
-    Labels, judges and locks that are not there are left out (`missing_of`): what depends on them is
-    judged, or refused, where they are used.
+    Labels, judges, locks and libraries that are not there are left out (`missing_of`): what depends
+    on them is judged, or refused, where they are used.
 
     Raises:
         EvidenceError: a file cannot be read, or cannot stand in a bundle.
@@ -165,7 +172,8 @@ def parts_of(subject: Subject, models: Mapping[str, ModelFiles] | None = None) -
 def missing_of(subject: Subject) -> tuple[Path, ...]:
     """Return the files that a bundle should hold and that are not there."""
     pipeline = (path for path, _ in subject.preprocess)
-    named = (*subject.labels, *subject.judges, *subject.locks, *_recipes(subject), *pipeline)
+    decided = (*subject.labels, *subject.judges)
+    named = (*decided, *subject.locks, *subject.libraries, *_recipes(subject), *pipeline)
     return tuple(path for path in named if not path.is_file())
 
 
@@ -178,6 +186,7 @@ def _parts(subject: Subject, models: Mapping[str, ModelFiles] | None) -> Iterato
         yield from own_parts([root / subject.config], root, "config", anywhere=True)
     yield from own_parts(_recipes(subject), root, "config")
     yield from own_parts(subject.locks, root, "lock")
+    yield from own_parts(subject.libraries, root, "library")
     yield from own_parts(subject.labels, root, "labels")
     yield from own_parts(subject.judges, root, "judge")
     for path, role in subject.preprocess:

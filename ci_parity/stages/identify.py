@@ -95,7 +95,7 @@ def identities_of(
     pipeline = pipeline_of(deployment.preprocess, deployment.root)
     return identify(
         deployment, runtimes, fixtures.digest, models=models, components=components,
-        host=measured_on, preprocess=facts_of_pipeline(pipeline, deployment.root),
+        host=measured_on, preprocess=facts_of_pipeline(pipeline, deployment.root), roots=roots,
     )  # fmt: skip
 
 

@@ -75,7 +75,12 @@ def _unchanged(root: Path, config: Path, base: str) -> tuple[Verdict, bytes] | N
     made_by = [path for path, _ in files_of_pipeline(pipeline, root)]
     repository = Repository(folder=root)
     commit = repository.resolve(base) if base else repository.merge_base()
-    named = [config, *models, *recipes, *pins, *made_by, fixtures]
+    libraries = [
+        root / library["path"]
+        for target in targets
+        for library in target.get("session_options", {}).get("custom_ops", ())
+    ]
+    named = [config, *models, *recipes, *pins, *made_by, *libraries, fixtures]
     if not commit or not _plain_paths(root, named):
         return None
     if not all(_whole(model) for model in models):
@@ -125,7 +130,7 @@ def _subject(value: dict[str, Any], root: Path, config: Path) -> "Subject":
     from ci_parity.config.model import Optimization, Variant
     from ci_parity.config.pinned import with_pin
     from ci_parity.stages.bundle_locks import lock_files
-    from ci_parity.stages.bundling import Subject, listed_cases
+    from ci_parity.stages.bundling import Subject, libraries_of, listed_cases
 
     full = filled(value)
     variants = tuple(
@@ -136,14 +141,14 @@ def _subject(value: dict[str, Any], root: Path, config: Path) -> "Subject":
         )
         for name, raw in full["variants"].items()
     )  # fmt: skip
+    targets = tuple(
+        plain_target(name, with_pin(raw, root, name)) for name, raw in full["targets"].items()
+    )
     return Subject(
-        name=full["deployment"], root=root, config=config.name, variants=variants,
-        targets=tuple(
-            plain_target(name, with_pin(raw, root, name)) for name, raw in full["targets"].items()
-        ),
+        name=full["deployment"], root=root, config=config.name, variants=variants, targets=targets,
         fixtures=root / full["fixtures"],
         cases=listed_cases(root / full["fixtures"], root), policy_json=policy_json(full),
-        locks=lock_files(root, variants, value),
+        locks=lock_files(root, variants, value), libraries=libraries_of(targets, root),
         preprocess=files_of_pipeline(
             pipeline_of(root / full["preprocess"], root) if "preprocess" in full else None, root
         ),

@@ -1,6 +1,7 @@
 """Libraries of custom operators: loaded by the digest of their bytes, part of what a system is."""
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -80,6 +81,63 @@ def test_other_bytes_are_not_loaded(repository: UserRepository) -> None:
     assert f"library of custom operators '{LIBRARY}' is not loaded" in evidence
     assert other in evidence
     assert printed(report) == set()
+
+
+def test_other_bytes_are_run_unasked(repository: UserRepository) -> None:
+    """Nothing else changed, and nothing is taken for validated."""
+    other = built_library(repository.root / LIBRARY, "two")
+    repository.commit("another library")
+    code, report = checked(repository)
+    assert code == 1
+    (change,) = report["changes"]["changes"]
+    assert (change["axis"], change["after"]) == ("optimization", f"library {LIBRARY}={other}")
+    assert change["sentences"] == [
+        f"library {LIBRARY} has the digest {other[:12]}, which is not the config's"
+    ]
+    assert "is not loaded" in "".join(failures(report).values())
+
+
+def test_the_same_bytes_are_unchanged(repository: UserRepository) -> None:
+    """By git at once, and, where git cannot tell, by their digest."""
+    code, report = checked(repository)
+    assert (code, report["ran"]) == (0, False)
+    library = repository.root / LIBRARY
+    repository.git("rm", "--quiet", "--cached", LIBRARY)
+    repository.commit("a library that is built")
+    assert library.is_file()
+    code, report = checked(repository)
+    assert (code, report["ran"], report["changes"]["changes"]) == (0, False, [])
+
+
+def test_a_bundle_brings_the_library(
+    repository: UserRepository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A device with nothing else loads it by its digest; the bundle is that of the run."""
+    _, report = checked(repository, "--force")
+    archive = tmp_path / "release.tar"
+    assert run(["bundle", "build", "--root", str(repository.root), "--out", str(archive)]) == 0
+    assert report["bundle_digest"] in capsys.readouterr().out
+    shutil.rmtree(repository.root)
+    assert run(["bundle", "extract", str(archive), "--out", str(tmp_path / "device")]) == 0
+    files = json.loads((tmp_path / "device" / "bundle.json").read_text(encoding="utf-8"))["files"]
+    assert [file["role"] for file in files if file["path"] == LIBRARY] == ["library"]
+    verdict = tmp_path / "validated.json"
+    assert run(["bundle", "validate", str(archive), "--json", str(verdict)]) == 0
+    validated = json.loads(verdict.read_text(encoding="utf-8"))
+    assert printed(validated) == {"custom operators: one"}
+
+
+def test_a_bundle_without_its_library_is_not_built(
+    repository: UserRepository, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named, and nothing is left."""
+    (repository.root / LIBRARY).unlink()
+    out = tmp_path / "release.tar"
+    assert run(["bundle", "build", "--root", str(repository.root), "--out", str(out)]) == 4
+    said = capsys.readouterr().err
+    assert "a file that belongs to the bundle is not there" in said
+    assert LIBRARY in said
+    assert not out.exists()
 
 
 def test_another_library_is_another_system(repository: UserRepository) -> None:

@@ -21,7 +21,7 @@ from ci_parity.release.bundle.paths import MANIFEST_NAME, check_distinct, check_
 SCHEMA = "ci-parity/bundle/v2"
 ROLES = (
     "graph", "weights", "preprocess", "labels", "tokenizer", "fixtures", "references", "config",
-    "lock", "judge", "licence",
+    "lock", "judge", "library", "licence",
 )  # fmt: skip
 MAX_MANIFEST_BYTES = 32 * 2**20
 MAX_FILES = 100_000
