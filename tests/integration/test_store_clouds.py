@@ -97,3 +97,13 @@ def test_a_bucket_that_is_not_there_is_told(cloud: Cloud, tmp_path: Path) -> Non
     )
     assert code == 6
     assert re.search(r"where: +(gs|az)://not-there/a", complained)
+
+
+def test_a_listing_tells_an_empty_bucket_from_none(cloud: Cloud) -> None:
+    """A misspelt one is no store that holds nothing."""
+    code, said, complained = cloud.run("store", "list", "--store", cloud.store("nothing"))
+    assert (code, complained) == (0, "")
+    assert said == f"{cloud.store('nothing')}: 0 objects, 0 bytes\n"
+    code, said, complained = cloud.run("store", "list", "--store", f"{cloud.scheme}://not-there/a")
+    assert (code, said) == (5, "")
+    assert re.search(r"where: +(gs|az)://not-there/a", complained)

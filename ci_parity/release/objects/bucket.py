@@ -99,12 +99,13 @@ class BucketPlace:
         return False
 
     def entries(self, prefix: str) -> Iterator[Entry]:
-        """Yield what lies below a prefix."""
+        """Yield what lies below a prefix; that there is no such bucket is an error."""
         root = self._at(prefix).strip("/")
-        try:
-            found: dict[str, Any] = self._fs.find(self._at(prefix), detail=True)
-        except FileNotFoundError:
-            return
+        found: dict[str, Any] = {}
+        with contextlib.suppress(FileNotFoundError):
+            found = self._fs.find(self._at(prefix), detail=True)
+        if not found:
+            self._find_bucket()
         for path, info in found.items():
             key = f"{prefix}/{path.strip('/').removeprefix(f'{root}/')}"
             yield self._entry(key, info)
@@ -132,6 +133,15 @@ class BucketPlace:
     def sweep(self, before_s: float) -> int:  # noqa: ARG002 - as the seam asks
         """Return 0: what a broken upload leaves is the bucket's own to forget."""
         return 0
+
+    def _find_bucket(self) -> None:
+        """Fail where the bucket is not there; who may not look at all of it is believed."""
+        try:
+            self._fs.ls(self._root.lstrip("/").partition("/")[0], detail=False)
+        except FileNotFoundError:
+            raise
+        except self.failures:
+            return
 
     def _give_up(self, key: str) -> None:
         """Remove what a file system shows of an upload that broke: not all of them wait."""

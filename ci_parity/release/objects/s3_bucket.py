@@ -5,7 +5,6 @@ A pointer is compared and set in one step, by the conditional requests of the pr
 what botocore finds in its environment.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from ci_parity.release.objects.bucket import BucketPlace
@@ -71,13 +70,6 @@ class S3Place(BucketPlace):
             key=key, size_bytes=int(found["ContentLength"]),
             modified_s=found["LastModified"].timestamp(),
         )  # fmt: skip
-
-    def entries(self, prefix: str) -> Iterator[Entry]:
-        """Yield what lies below a prefix; that there is no such bucket is an error."""
-        found = [*super().entries(prefix)]
-        if not found:
-            self._s3.call_s3("head_bucket", Bucket=self._root.partition("/")[0])
-        yield from found
 
     def renew(self, key: str) -> bool:
         """Copy an object onto itself, where one request can."""
@@ -160,6 +152,9 @@ class S3Place(BucketPlace):
     @property
     def _s3(self) -> "S3FileSystem":
         return cast("S3FileSystem", self._fs)
+
+    def _find_bucket(self) -> None:
+        self._s3.call_s3("head_bucket", Bucket=self._root.partition("/")[0])
 
     def _address(self, key: str) -> dict[str, str]:
         bucket, _, name = self._at(key).partition("/")

@@ -27,6 +27,7 @@ def place(kind: str, scratch: Path) -> Place:
     if kind == "folder":
         return FolderPlace(scratch / "store")
     filesystem = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+    filesystem.mkdir("/bucket")
     return BucketPlace(filesystem, "/bucket/a/b", label="memory://bucket/a/b")
 
 

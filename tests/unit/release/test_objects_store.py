@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ci_parity.base.errors import CiParityError, EvidenceError, InfrastructureError, PublishError
-from ci_parity.release.objects.bucket import PART_BYTES
+from ci_parity.release.objects.bucket import PART_BYTES, BucketPlace
 from ci_parity.release.objects.checked_store import RENEW_AFTER_S, CheckedStore
 from ci_parity.release.objects.fetching import PIECE_BYTES
 from ci_parity.release.objects.keys import digest_of, object_key, pointer_key, pointer_of
@@ -67,6 +68,28 @@ def test_bytes_of_another_digest_are_never_kept(
     with pytest.raises(EvidenceError, match="are not of sha256"):
         store.put(file_of(tmp_path, data), sha(b"other"))
     assert [*store.objects()] == []
+
+
+@pytest.mark.parametrize("kept_back", [None, PermissionError("not all of it may be listed")])
+def test_an_empty_bucket_is_told_from_none(
+    monkeypatch: pytest.MonkeyPatch, kept_back: Exception | None
+) -> None:
+    """Where only a part of it may be listed, that it is there is believed."""
+    filesystem = MemoryFileSystem(global_store=False, skip_instance_cache=True)
+    opened = store_in(BucketPlace(filesystem, "/absent/a", label="memory://absent/a"))
+    if kept_back is None:
+        with pytest.raises(InfrastructureError, match="cannot read from the store") as caught:
+            [*opened.objects()]
+        assert caught.value.where.startswith("memory://absent/a")
+        filesystem.mkdir("/absent")
+    else:
+
+        def refused(*_: object, **__: object) -> None:
+            raise kept_back
+
+        monkeypatch.setattr(filesystem, "ls", refused)
+        monkeypatch.setattr(filesystem, "find", lambda *_, **__: {})
+    assert [*opened.objects()] == []
 
 
 def test_an_absent_object_is_named(store: CheckedStore, tmp_path: Path) -> None:
