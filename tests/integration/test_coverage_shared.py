@@ -20,12 +20,14 @@ from ci_parity.records.coverage import NodeCase
 from ci_parity.records.shared_results import SharedIndex
 from ci_parity.release.objects.checked_store import CheckedStore
 from ci_parity.release.objects.folder import FolderPlace
+from ci_parity.release.objects.keys import object_key
 from ci_parity.release.objects.opening import open_store
 from ci_parity.stages.coverage.made import made_cases
 from ci_parity.stages.coverage.observing import sightings_with_cases
 from ci_parity.stages.coverage.running import RESULTS
 from ci_parity.stages.coverage.sharing import SharedResults
 from tests.integration.support.cache import cache_dir
+from tests.integration.support.s3_server import S3Server
 from tests.integration.test_check import Result, check
 from tests.support.single_nodes import one_node
 from tests.support.user_repository import UserRepository, linear_repository
@@ -121,6 +123,34 @@ def test_a_pull_request_measures_nothing_that_the_default_branch_did(
     last = check(repository, "--force")
     assert said(last) == said(first)
     assert [*theirs.iterdir()]
+
+
+def test_results_are_shared_through_a_bucket(
+    repository: UserRepository, machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As through a folder; one whose bytes were changed there is not used."""
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    repository.replace("ci-parity.yml", "file:store", "s3://models/shared")
+    repository.commit("the store is a bucket")
+    with S3Server(tmp_path) as server:
+        for name, value in server.environment.items():
+            monkeypatch.setenv(name, value)
+        machine("main")
+        first = check(repository, "--force", "--record", "always")
+        assert first.code == 0
+        keys = server.listed()
+        assert f"shared/{object_key(recorded(repository))}" in keys
+
+        repository.git("checkout", "--quiet", "-b", "change")
+        theirs = machine("pull-request")
+        assert said(check(repository, "--force")) == said(first) != []
+        assert not theirs.exists()
+
+        for key in keys:
+            server.write(key, b"other bytes")
+        theirs = machine("mistrustful")
+        assert said(check(repository, "--force")) == said(first)
+        assert [*theirs.iterdir()]
 
 
 def test_75_a_test_that_was_made_is_made_by_nobody_again(
