@@ -122,7 +122,8 @@ class Crew:
         self._lost = 0
         each_bytes = (memory_bytes or machine_bytes() // 2) // self._size
         self._seats = [
-            _Seat(job, folder / f"w{number}", shown, each_bytes) for number in range(self._size)
+            _Seat(job, folder / f"w{number}", shown, each_bytes, self._ended)
+            for number in range(self._size)
         ]
         self._threads = [
             threading.Thread(target=self._serve, args=(seat,), daemon=True) for seat in self._seats
@@ -139,7 +140,7 @@ class Crew:
     ) -> None:  # fmt: skip
         self._ended.set()
         for seat in self._seats:
-            seat.leave()
+            seat.interrupt()
         for thread in self._threads:
             thread.join(timeout=self._limit_s + _END_S)
 
@@ -202,8 +203,11 @@ class Crew:
 class _Seat:
     """One worker at a time, replaced where it is lost or has grown."""
 
-    def __init__(self, job: Job, folder: Path, shown: Path, memory_bytes: int) -> None:
+    def __init__(
+        self, job: Job, folder: Path, shown: Path, memory_bytes: int, ended: threading.Event
+    ) -> None:
         self._job = job
+        self._ended = ended
         self._memory_bytes = memory_bytes
         self.folder = folder
         self._shown = shown
@@ -234,6 +238,12 @@ class _Seat:
             self._worker.kill()
             self._worker = None
 
+    def interrupt(self) -> None:
+        """End the worker amid an errand, from another thread; `ended` is set by then."""
+        worker = self._worker
+        if worker is not None:
+            worker.kill()
+
     def _try(self, errand: Errand, stem: str) -> Done:
         ports = Ports(inputs=tuple(r.name for r in errand.inputs), outputs=errand.outputs)
         job = replace(self._job, model=errand.model, ports=ports)
@@ -263,7 +273,7 @@ class _Seat:
         """Return the worker, greeted; one that does not answer is given another try or two.
 
         Raises:
-            InfrastructureError: it does not start, or speaks another protocol.
+            InfrastructureError: it does not start, speaks another protocol, or nobody waits.
         """
         words = ""
         for _ in range(_STARTS):
@@ -271,6 +281,9 @@ class _Seat:
                 return self._worker
             self._worker = start(job, self.folder, self._shown, self._memory_bytes)
             self._ran = 0
+            # Asked once `interrupt` can see the worker: one of the two always ends it.
+            if self._ended.is_set():
+                raise InfrastructureError("nobody waits for the results", where=job.launch.label)
             try:
                 greet(self._worker, replace(job, timeout_s=max(job.timeout_s, _START_S)))
             except WorkerError as error:

@@ -103,13 +103,16 @@ class Worker:
         return tuple(line for line in text.splitlines() if line.strip())
 
     def kill(self) -> None:
-        """End the worker now; safe to call twice."""
+        """End the worker now, whoever waits for it; safe to call twice, and from any thread."""
         if not self._stopping.is_set():
             self._stopping.set()
             try:
                 self._channel.kill()
             finally:
                 self._lines.put(None)
+                # What ends a request of another thread; a full queue has ended it already.
+                with contextlib.suppress(queue.Full):
+                    self._answers.put_nowait(b"")
         for pump in self._pumps:
             pump.join(timeout=_GRACE_S)
         for stream in (self._channel.stdin, self._channel.stdout, self._channel.stderr):

@@ -2,6 +2,8 @@ import os
 import select
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -410,6 +412,23 @@ def test_leaving_ends_the_worker_and_all_it_started(tmp_path: Path) -> None:
     assert select.select([pipe], [], [], 10)[0]
     assert os.read(pipe, 10) == b""
     os.close(pipe)
+
+
+def test_who_waits_is_told_of_an_end_by_another_thread(tmp_path: Path) -> None:
+    """At once, not when its time is over."""
+    with worker(tmp_path, "receive()\nmutter('here\\n')\nreceive()") as started:
+
+        def end() -> None:
+            while not started.warnings():
+                time.sleep(0.01)
+            started.kill()
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        error = failed(started)
+        ending.join()
+    assert (error.status, error.alive) == (RunStatus.CRASH, False)
+    assert "was ended by SIGKILL" in error.message
 
 
 def test_a_crash_leaves_no_child_behind(tmp_path: Path) -> None:
