@@ -203,7 +203,7 @@ def test_github_that_stays_down_ends_in_an_error(
 @pytest.mark.parametrize("runs", [(10, 11), (11, 10), (10, 10), (10, 13, 11, 12)])
 def test_racing_first_runs_leave_one_comment(server: GitHubServer, runs: tuple[int, ...]) -> None:
     """Jobs that all find no comment and all create one end with the newest's alone."""
-    together = threading.Barrier(len(runs), timeout=5)
+    together = threading.Barrier(len(runs), timeout=60)
 
     def hook(method: str, _: str) -> None:
         if method == "POST":
@@ -222,7 +222,7 @@ def test_racing_updates_leave_one_comment(server: GitHubServer) -> None:
     runs = (10, 12, 11)
     for text in ("one", "two"):
         server.add_comment(stored(9, text))
-    together = threading.Barrier(len(runs), timeout=5)
+    together = threading.Barrier(len(runs), timeout=60)
 
     def hook(method: str, _: str) -> None:
         if method == "PATCH" and server.count("PATCH") == 0:

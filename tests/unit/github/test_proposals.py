@@ -151,7 +151,7 @@ def test_a_closed_one_is_followed_by_another(client: RestClient, server: GitHubS
 
 def test_runs_that_propose_at_once_open_one(server: GitHubServer) -> None:
     """All look, all find nothing, all open: GitHub takes one, and the others find it."""
-    together = threading.Barrier(3, timeout=5)
+    together = threading.Barrier(3, timeout=60)
 
     def hook(method: str, _: str) -> None:
         if method == "POST" and server.count("POST") == 0:

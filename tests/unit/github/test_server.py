@@ -23,13 +23,13 @@ def test_server_runs_as_a_program(tmp_path: Path) -> None:
             url = f"http://127.0.0.1:{int(process.stdout.readline())}"
             comments = f"{url}/repos/acme/other/issues/3/comments"
             fault = [{"method": "POST", "status": 502, "body": "{}"}]
-            assert requests.post(f"{url}/_test/faults", json=fault, timeout=5).status_code == 204
+            assert requests.post(f"{url}/_test/faults", json=fault, timeout=60).status_code == 204
             headers = {"Authorization": "Bearer write-token"}
             for status in (502, 201):
-                done = requests.post(comments, json={"body": "hi"}, headers=headers, timeout=5)
+                done = requests.post(comments, json={"body": "hi"}, headers=headers, timeout=60)
                 assert done.status_code == status
             seen = json.loads(state.read_text(encoding="utf-8"))
             assert [comment["body"] for comment in seen["comments"]] == ["hi"]
-            assert requests.get(f"{url}/_test/state", timeout=5).json() == seen
+            assert requests.get(f"{url}/_test/state", timeout=60).json() == seen
         finally:
             process.kill()
