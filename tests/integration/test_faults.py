@@ -202,10 +202,15 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path, temporary: Path, s
 
     model = endless(tmp_path)
     np.savez(tmp_path / "x.npz", allow_pickle=False, x=np.ones(2, np.float32))
-    started = command(
-        "diff", str(model), "--inputs", str(tmp_path / "x.npz"), temporary=temporary,
-        start_new_session=True,
-    )  # fmt: skip
+    # Whatever started the tests may ignore it, and a child would go on to do so.
+    before = signals.signal(signals.SIGINT, signals.default_int_handler)
+    try:
+        started = command(
+            "diff", str(model), "--inputs", str(tmp_path / "x.npz"), temporary=temporary,
+            start_new_session=True,
+        )  # fmt: skip
+    finally:
+        signals.signal(signals.SIGINT, before)
     while not any("onnxruntime_worker" in line for line in running(temporary)):
         assert started.poll() is None
     started.send_signal(getattr(signals, signal))

@@ -161,6 +161,7 @@ def test_killed_during_an_upload_it_goes_on(
     assert server.holding.wait(60), name
     killed(process)
     server.let_go.set()
+    assert server.over.wait(60)
     arrived = {stored.sha256 for stored in store.objects()}
     assert digest not in arrived
     before = server.count("POST", "assets")

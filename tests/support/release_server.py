@@ -48,6 +48,7 @@ class ReleaseServer(GitHubServer):
         breaks: what happens amid coming uploads.
         holding: set while an upload is held.
         let_go: ends the holding.
+        over: set when an upload that was held has been dealt with.
         limit: how many assets GitHub takes.
         direct: whether bytes come straight away, without another host.
         uploads_at: where the release says that it takes uploads.
@@ -63,6 +64,7 @@ class ReleaseServer(GitHubServer):
         self.breaks: list[Break] = []
         self.holding = threading.Event()
         self.let_go = threading.Event()
+        self.over = threading.Event()
         self.limit = 1000
         self.direct = False
         self.uploads_at = ""
@@ -237,6 +239,15 @@ class _AssetHandler(Handler):
     """A request of which an upload may break off."""
 
     github: ReleaseServer
+    held = False
+
+    def do_POST(self) -> None:  # noqa: N802 - the name http.server calls
+        """Serve, and say when a held upload was."""
+        try:
+            super().do_POST()
+        finally:
+            if self.held:
+                self.github.over.set()
 
     def body(self, length: int) -> bytes:
         """Return the body; of an upload, as far as the next break or the client lets it come."""
@@ -252,6 +263,7 @@ class _AssetHandler(Handler):
             self._rest(length - len(half))
             raise ConnectionAbortedError
         if broken is not None and broken.kind == "hold":
+            self.held = True
             self.github.holding.set()
             self.github.let_go.wait(60)
         whole = half if broken and broken.kind == "cut" else half + self._rest(length - len(half))

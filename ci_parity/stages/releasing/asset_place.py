@@ -147,7 +147,8 @@ class AssetPlace:
     def swap(self, key: str, text: bytes, before: bytes | None) -> bool:
         """Take the next number, if the one that counts still says what was seen.
 
-        Whoever renames first has it. Should GitHub give one number twice, the older asset keeps it.
+        Whoever renames first has it. Should GitHub give one number twice, whoever sees that leaves
+        it: of two that do not see each other, one would have had to list before it renamed.
         """
         listed = self._list()
         states = _of(listed, key)
@@ -162,7 +163,7 @@ class AssetPlace:
         if not self._rename(sending.asset, name):
             self._delete(mine)
             return False
-        if any(one.name == name and one.id < mine for one in self._list()):
+        if any(one.name == name and one.id != mine for one in self._list()):
             self._delete(mine)
             return False
         with suppress(ApiError):
