@@ -165,7 +165,7 @@ def foreign(path: Path) -> set[str]:
 def test_workers_import_nothing_of_ours(path: Path) -> None:
     """The standard library, NumPy, their runtime, and the files beside them that all share."""
     runtime = path.stem.removesuffix("_worker")
-    shared = {"numpy", "wire", "no_network"}
+    shared = {"numpy", "wire", "no_network", "parent"}
     allowed = {*shared, runtime} | ({"ml_dtypes"} if runtime == "onnx" else set())
     assert foreign(path) <= allowed
 

@@ -13,20 +13,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
 import time
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ci_parity.run.workers.no_network import refuse_network
+    from ci_parity.run.workers.parent import end_with_parent
 else:
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     from no_network import refuse_network
+    from parent import end_with_parent
 
 PROTOCOL = 1
 VERBS = ("hello", "load", "run", "time", "close")
 MAX_NAMES = 100
-LOOK_EVERY_S = 1.0
 CPU_PROVIDER = "CPUExecutionProvider"
 # ONNX element types that NumPy lacks, and the integer of the same width that carries their bits;
 # types narrower than a byte have one byte an element.
@@ -374,18 +374,11 @@ def claim_stdout() -> IO[str]:
     return answers
 
 
-def end_with(parent: int) -> None:
-    """End this process when its parent has ended; a model that computes sees no end of input."""
-    while os.getppid() == parent:
-        time.sleep(LOOK_EVERY_S)
-    os._exit(1)
-
-
 def serve(runtime: Runtime) -> None:
     """Answer requests, without a network, until `close` or the end of input; end the process."""
     answers = claim_stdout()
     refuse_network()
-    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    end_with_parent()
     worker = Worker(runtime)
     for line in sys.stdin:
         request = json.loads(line)

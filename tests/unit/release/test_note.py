@@ -98,7 +98,7 @@ def test_signs_as_the_published_note_is_signed(tmp_path: Path) -> None:
         f"{TEXT.replace('know', 'knew')}\n{PETERS}",
         f"{TEXT}\n{PETERS.replace('ZJku', 'ZJkv')}",
         f"{TEXT}\n{PETERS}{PETERS.replace('ZJku', 'ZJkv')}",  # one of its own that is wrong
-        f"{TEXT}\n{PETERS[:40]}AAA=\n",
+        f"{TEXT}\n{PETERS[:39]}AAA=\n",
     ],
 )
 def test_a_wrong_signature_does_not_verify(tmp_path: Path, text: str) -> None:

@@ -143,7 +143,9 @@ def test_an_infinite_distance_comes_through(tmp_path: Path) -> None:
 def test_a_pipeline_travels_as_it_was_read(tmp_path: Path, kind: str) -> None:
     """What runs is what was read, whatever becomes of its file meanwhile."""
     made = pipeline(tmp_path, PIPELINES[kind])
-    assert pipeline_from_json(json.loads(json.dumps(pipeline_to_json(made)))) == made
+    arrived = pipeline_from_json(json.loads(json.dumps(pipeline_to_json(made))))
+    # By their words, since a column that is missing as NaN is not equal to itself.
+    assert repr(arrived) == repr(made)
 
 
 @pytest.mark.parametrize("kind", PIPELINES)
