@@ -111,11 +111,10 @@ def guarded(work: Callable[[], int]) -> int:
         click.echo(f"ci-parity: {error}", err=True)
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
+        kill_spawned()
         click.echo("ci-parity: interrupted", err=True)
         return _INTERRUPTED
     except Exception:  # noqa: BLE001 - the one place where a bug of ours ends
         click.echo(traceback.format_exc(), err=True)
         click.echo("ci-parity: this is a bug of ours; please report the lines above", err=True)
         return CiParityError.exit_code
-    finally:
-        kill_spawned()
