@@ -324,9 +324,9 @@ def _write(report: "CoverageReport", files: dict[str, Path | None]) -> int:
 
 def _rendered(report: "CoverageReport", form: str) -> str:
     if form == "html":
-        from ci_parity.report import html
+        from ci_parity.report.html.coverage import render_coverage
 
-        return html.render_coverage(report)
+        return render_coverage(report)
     from ci_parity.report import coverage_markdown
 
     return coverage_markdown.render(report)

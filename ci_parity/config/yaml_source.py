@@ -108,7 +108,10 @@ def _screen(text: str, where: str) -> None:
 
 class _Reader:
     def __init__(self, where: str) -> None:
+        import yaml
+
         self._where = where
+        self._loader = yaml.SafeLoader("")
         self._count = 0
         self.lines: dict[tuple[str | int, ...], int] = {}
 
@@ -154,15 +157,10 @@ class _Reader:
         return value
 
     def _constructed(self, node: "yaml.Node") -> Any:  # noqa: ANN401 - a JSON scalar
-        import yaml
-
-        loader = yaml.SafeLoader("")
         try:
-            return loader.construct_object(node)
+            return self._loader.construct_object(node)
         except ValueError:
             raise self._error(node, "no value: the number has too many digits") from None
-        finally:
-            loader.dispose()
 
     def _error(self, node: "yaml.Node", what: str) -> ConfigError:
         return ConfigError(what, where=f"{self._where}:{node.start_mark.line + 1}")

@@ -22,6 +22,11 @@ from ci_parity.detect.trees import (
 )
 
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+# Where the default branch may be, the surest place first.
+_UPSTREAMS = (
+    "refs/remotes/origin/HEAD", "refs/remotes/origin/main", "refs/remotes/origin/master",
+    "refs/heads/main", "refs/heads/master",
+)  # fmt: skip
 _SHALLOW_REMEDY = "check out with 'fetch-depth: 0', so that the baseline commit can be read"
 
 
@@ -48,10 +53,10 @@ class Repository:
 
     def merge_base(self) -> str:
         """Return the commit where this branch left the default branch, empty if unknown."""
-        for upstream in ("origin/HEAD", "origin/main", "origin/master", "main", "master"):
-            if self.resolve(upstream):
-                done = self._git("merge-base", upstream, "HEAD")
-                return git.text_of(done)
+        there = git.text_of(self._git("for-each-ref", "--format=%(refname)", *_UPSTREAMS)).split()
+        for upstream in _UPSTREAMS:
+            if upstream in there:
+                return git.text_of(self._git("merge-base", upstream, "HEAD"))
         return ""
 
     def descends(self, commit: str, ancestor: str) -> bool | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from ci_parity.report.html import render_coverage
+from ci_parity.report.html.coverage import render_coverage
 from tests.integration.test_report_page import CHECKS, NARROW, WIDE, Theme, column, opened
 from tests.unit.report.coverage_samples import REPORTS, report
 

@@ -1,7 +1,6 @@
 """Reports as self-contained pages: pure functions, like the other reports."""
 
-from ci_parity.report.html.coverage import render_coverage
 from ci_parity.report.html.files import Files
 from ci_parity.report.html.page import render
 
-__all__ = ["Files", "render", "render_coverage"]
+__all__ = ["Files", "render"]

@@ -7,7 +7,7 @@ import pytest
 
 from ci_parity.records.coverage import CellStatus, CoverageReport
 from ci_parity.report.coverage_words import WORDS
-from ci_parity.report.html import render_coverage
+from ci_parity.report.html.coverage import render_coverage
 from tests.unit.report.coverage_samples import REPORTS, matrix, report
 from tests.unit.report.hostile import planted
 from tests.unit.report.html.reader import Page
