@@ -18,7 +18,7 @@ from ci_parity.base.progress import SilentProgress
 from ci_parity.calibrate.floor import case_floors
 from ci_parity.calibrate.formula import SEED
 from ci_parity.calibrate.twin import Twin, make_twin
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.noise import NoiseFloors
 from ci_parity.records.observation import InputSet, Observation, RunStatus
 from ci_parity.records.values import ValueRecord

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ci_parity.base.progress import PlainProgress
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.coverage.suite import suite_cases
 from ci_parity.records.coverage import NodeCase, NodeOutcome, NodeResult
 from ci_parity.run.environments import cache_folder

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ci_parity.base.progress import SilentProgress
 from ci_parity.config.load import policy
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.coverage.suite import suite_cases, suite_folder
 from ci_parity.records.coverage_observation import CoverageObservation
 from ci_parity.release.objects.checked_store import CheckedStore

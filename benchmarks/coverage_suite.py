@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ci_parity.base import process
 from ci_parity.base.progress import SilentProgress
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.coverage.suite import suite_cases
 from ci_parity.records.codec import to_json
 from ci_parity.records.coverage import NodeCase, NodeResult

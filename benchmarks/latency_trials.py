@@ -44,7 +44,8 @@ from ci_parity.compare.latency.estimate import value
 from ci_parity.compare.latency.rule import decide
 from ci_parity.compare.latency.verdict import judge_latency, limits_of
 from ci_parity.config import load
-from ci_parity.config.model import Policy, Target
+from ci_parity.config.model import Policy
+from ci_parity.config.systems import Target
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.finding import Subject
 from ci_parity.records.latency import BlockPair, LatencyRun, LatencySession

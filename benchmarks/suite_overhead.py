@@ -27,7 +27,7 @@ sys.path.insert(0, str(PROJECT))
 import numpy as np
 import onnxruntime
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import InputSet
 from ci_parity.run.execute import Job, load, run_case, start
 from ci_parity.run.protocol import Worker

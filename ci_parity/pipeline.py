@@ -18,7 +18,8 @@ from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.moments import utc_day
 from ci_parity.base.onnx_model import artifact_digest_files
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import Deployment, Localise, Policy, Target
+from ci_parity.config.model import Deployment, Localise, Policy
+from ci_parity.config.systems import Target
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources
 from ci_parity.detect.identity import read_models

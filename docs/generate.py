@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ci_parity.cli import root
-from ci_parity.config.load import schema
+from ci_parity.config.filling import schema
 
 HERE = Path(__file__).parent
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ci_parity.base.onnx_model import subgraphs
 from ci_parity.calibrate import operators
 from ci_parity.calibrate.types import element_types
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.noise import Precision
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ci_parity.cli import options
 from ci_parity.cli.output import show_progress, write_json
 
 if TYPE_CHECKING:
-    from ci_parity.config.model import Target
+    from ci_parity.config.systems import Target
     from ci_parity.records.coverage import CoverageReport
     from ci_parity.stages.coverage.measure import CoverageOptions
 

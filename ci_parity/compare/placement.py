@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from ci_parity.compare.executed import judge_executed
 from ci_parity.compare.runtime_warnings import classed
-from ci_parity.config.model import PLAIN_CPU, PlacementPolicy
+from ci_parity.config.model import PlacementPolicy
+from ci_parity.config.systems import PLAIN_CPU
 from ci_parity.records.finding import Finding, Subject
 from ci_parity.records.observation import Observation, RunStatus
 from ci_parity.records.outcome import Outcome

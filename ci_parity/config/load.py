@@ -4,54 +4,47 @@ Every error is reported at once, as `problems` words them. Defaults live in `sch
 """
 
 import difflib
-import json
 import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
-from importlib import resources
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import ConfigError
 from ci_parity.config.contract import contract
 from ci_parity.config.decisions import build_decisions
+from ci_parity.config.filling import (
+    filled,
+    placements,
+    plain_target,
+    policy_json,
+    schema,
+    with_defaults,
+)
 from ci_parity.config.latency import latency_policy, memory_policy
 from ci_parity.config.ledger import build_ledger
 from ci_parity.config.model import (
-    Converter,
     CoveragePolicy,
     Deployment,
     Localise,
-    Optimization,
     PlacementPolicy,
     Policy,
     Release,
     Report,
     SelfChecks,
-    Source,
-    Target,
     Tolerance,
-    Variant,
 )
 from ci_parity.config.pinned import with_pin
 from ci_parity.config.problems import validate
-from ci_parity.config.runtimes import check_options, runtime_text, spelled_out
+from ci_parity.config.runtimes import check_options, spelled_out
+from ci_parity.config.systems import Converter, Optimization, Source, Target, Variant
 from ci_parity.config.yaml_source import Document, parse, read_text
 
 logger = logging.getLogger(__name__)
 
 _MAX_NAME_BYTES = 255
-
-
-@cache
-def schema() -> Mapping[str, Any]:
-    """Return the JSON Schema of ci-parity.yml."""
-    text = resources.files("ci_parity.config").joinpath("schema.json").read_text(encoding="utf-8")
-    loaded: Mapping[str, Any] = json.loads(text)
-    return loaded
 
 
 def load_deployment(path: Path) -> Deployment:
@@ -84,7 +77,7 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
         fixtures=_inside(root, full["fixtures"], "$.fixtures"),
         policy=replace(
             policy(full["policy"], root),
-            placement={name: _placement(raw) for name, raw in _placements(full).items()},
+            placement={name: _placement(raw) for name, raw in placements(full).items()},
         ),
         policy_json=policy_json(full),
         release=Release(**full["release"]),
@@ -100,11 +93,6 @@ def build(value: Mapping[str, Any], *, root: Path, origin: str) -> Deployment:
     return deployment
 
 
-def filled(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a config that is valid under the schema with every default set."""
-    return dict(_with_defaults(dict(value), schema()))
-
-
 def target(name: str, value: Mapping[str, Any]) -> Target:
     """Build one target from a value that need not have its defaults set.
 
@@ -116,20 +104,6 @@ def target(name: str, value: Mapping[str, Any]) -> Target:
     built = plain_target(name, raw)
     check_options(built)
     return built
-
-
-def plain_target(name: str, raw: Mapping[str, Any]) -> Target:
-    """Build one target from a value that is valid, pinned and has its defaults set."""
-    return Target(
-        name=name,
-        runtime=runtime_text(raw["runtime"]),
-        provider=raw["provider"],
-        provider_options=raw["provider_options"],
-        session_options=raw["session_options"],
-        runs_on=tuple(raw["runs_on"]),
-        variants=tuple(raw.get("variants", ())),
-        reference=raw["reference"],
-    )
 
 
 def policy(value: Mapping[str, Any], root: Path = Path()) -> Policy:
@@ -162,22 +136,6 @@ def localise(value: Mapping[str, Any]) -> Localise:
     return Localise(**_fragment("localise", value, "localise"))
 
 
-def policy_json(full: Mapping[str, Any]) -> str:
-    """Return what is judged by as canonical JSON: whoever loosens a contract loosens the policy.
-
-    The ledger says who allows what; nothing is judged by it.
-    """
-    judged = {key: part for key, part in full["policy"].items() if key != "ledger"}
-    parts = {"contract": full.get("contract"), "placement": _placements(full)}
-    return canonical_bytes({**judged, **{k: part for k, part in parts.items() if part}}).decode()
-
-
-def _placements(full: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return what is asked of where nodes run, by target."""
-    asked = {name: raw["placement"] for name, raw in full["targets"].items()}
-    return {name: raw for name, raw in asked.items() if raw}
-
-
 def _placement(raw: Mapping[str, Any]) -> PlacementPolicy:
     share = raw.get("min_share")
     return PlacementPolicy(
@@ -202,33 +160,8 @@ def _fragment(name: str, value: Mapping[str, Any], where: str) -> Mapping[str, A
     """Validate a part of a config on its own and fill in its defaults."""
     rule = {"$defs": schema()["$defs"], "$ref": f"#/$defs/{name}"}
     validate(Document(where=where, value=dict(value), lines={}), rule)
-    filled: Mapping[str, Any] = _with_defaults(dict(value), rule)
+    filled: Mapping[str, Any] = with_defaults(dict(value), rule)
     return filled
-
-
-def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:  # noqa: ANN401 - plain JSON
-    """Return `value` with the schema's defaults filled in at every depth, and 2.0 as an integer."""
-    if "$ref" in rule:
-        rule = {**_referenced(rule["$ref"]), **{k: v for k, v in rule.items() if k != "$ref"}}
-    if rule.get("type") == "integer":
-        return int(value)
-    if not isinstance(value, dict):
-        return value
-    properties = rule.get("properties", {})
-    others = rule.get("additionalProperties")
-    filled: dict[str, Any] = {}
-    for key, child in properties.items():
-        if key in value or "default" in child:
-            filled[key] = _with_defaults(value.get(key, child.get("default")), child)
-    for key, item in value.items():
-        if key not in properties:
-            filled[key] = _with_defaults(item, others) if isinstance(others, dict) else item
-    return filled
-
-
-def _referenced(reference: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = schema()["$defs"][reference.removeprefix("#/$defs/")]
-    return found
 
 
 def _variant(name: str, raw: Mapping[str, Any], root: Path) -> Variant:

@@ -16,7 +16,7 @@ from ci_parity.base.canonical import canonical_bytes, parse_strict
 from ci_parity.base.errors import ConfigError, EvidenceError
 
 if TYPE_CHECKING:
-    from ci_parity.config.model import Target
+    from ci_parity.config.systems import Target
 
 CURRENT = "current"
 CPU_PROVIDER = "CPUExecutionProvider"

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
-from ci_parity.config.model import Deployment, Variant
+from ci_parity.config.model import Deployment
+from ci_parity.config.systems import Variant
 from ci_parity.detect.converter import ModelOrigin, converter_facts
 from ci_parity.detect.host import relevant
 from ci_parity.detect.model import artifact_sha256, read_model_facts

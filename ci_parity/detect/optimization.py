@@ -14,7 +14,7 @@ from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_file
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.pins import read_pins
-from ci_parity.config.model import Optimization, Target
+from ci_parity.config.systems import Optimization, Target
 from ci_parity.detect.converter_words import explain_pins
 from ci_parity.detect.pin_facts import facts_of_pins, pins_of_facts
 from ci_parity.records.facts import Facts

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.identity import PairName
 from ci_parity.records.plan import Leg
 

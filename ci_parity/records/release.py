@@ -19,16 +19,6 @@ class EntryKind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileDigest:
-    """One file of a bundle: POSIX path below the deployment's root, size, SHA-256 and role."""
-
-    path: str
-    size_bytes: int
-    sha256: str
-    role: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
     """What a line records, before it gets its place in the chain.
 

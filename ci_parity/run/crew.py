@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Self
 
 from ci_parity.base.errors import CiParityError, InfrastructureError
-from ci_parity.config.model import PLAIN_CPU
+from ci_parity.config.systems import PLAIN_CPU
 from ci_parity.records.observation import CaseInputs, CaseRun, RunStatus
 from ci_parity.records.values import ValueRecord, leaves
 from ci_parity.run.execute import (

@@ -12,7 +12,7 @@ from typing import Any
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.process import worker_environment
 from ci_parity.base.progress import Step
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.codec import from_json, to_json
 from ci_parity.records.observation import (
     CaseInputs,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.onnx_model import load_graph, subgraphs
-from ci_parity.config.model import PLAIN_CPU
+from ci_parity.config.systems import PLAIN_CPU
 from ci_parity.records.codec import from_json, to_json
 from ci_parity.records.executed import ExecutedGraph, ExecutedOperator, OperatorCount
 from ci_parity.records.observation import CaseInputs

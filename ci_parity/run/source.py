@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from ci_parity.base.errors import CiParityError, ConfigError, EvidenceError, InfrastructureError
 from ci_parity.base.process import worker_environment
-from ci_parity.config.model import Source
+from ci_parity.config.systems import Source
 from ci_parity.records.codec import from_json, to_json
 from ci_parity.records.observation import CaseInputs, RunStatus
 from ci_parity.records.values import Value, ValueRecord, leaves, numpy_dtype, read_value

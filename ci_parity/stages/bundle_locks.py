@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.config.model import Variant
 from ci_parity.config.pinned import find_pinned_runtime
+from ci_parity.config.systems import Variant
 
 _MANIFESTS = {"uv.lock": "pyproject.toml", "poetry.lock": "pyproject.toml"}
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.errors import EvidenceError
-from ci_parity.config.model import Deployment, Target, Variant
 from ci_parity.config.runtimes import image_of
+from ci_parity.config.systems import Target, Variant
 from ci_parity.config.yaml_source import parse, read_text
 from ci_parity.fixtures.manifest import MANIFEST_NAME, manifest_text
 from ci_parity.release.bundle.files import Part, describe, part_of
@@ -31,6 +31,7 @@ from ci_parity.stages.bundle_paths import own_parts, relative
 from ci_parity.stages.preprocessing import files_of_pipeline, pipeline_of
 
 if TYPE_CHECKING:
+    from ci_parity.config.model import Deployment
     from ci_parity.records.model_facts import ModelFacts
 
 VALIDATE = ("ci-parity", "bundle", "validate", ".")
@@ -75,7 +76,7 @@ class ModelFiles:
     weights: tuple[tuple[str, str], ...] = ()
 
 
-def manifest_of(deployment: Deployment, models: "Mapping[str, ModelFacts]") -> bytes:
+def manifest_of(deployment: "Deployment", models: "Mapping[str, ModelFacts]") -> bytes:
     """Return the bundle manifest of a deployment.
 
     Args:
@@ -101,7 +102,7 @@ def manifest_of_subject(subject: Subject, models: Mapping[str, ModelFiles] | Non
     return bundle_manifest(facts_of(subject), tuple(describe(part) for part in parts))
 
 
-def subject_of(deployment: Deployment) -> Subject:
+def subject_of(deployment: "Deployment") -> Subject:
     """Return what a deployment's bundle is made of."""
     from ci_parity.detect.scripts import find_scripts
     from ci_parity.stages.bundle_locks import lock_files

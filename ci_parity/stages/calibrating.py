@@ -12,7 +12,8 @@ from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import Policy, Target
+from ci_parity.config.model import Policy
+from ci_parity.config.systems import Target
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.latency import Calibration
 from ci_parity.records.observation import InputSet

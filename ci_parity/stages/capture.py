@@ -16,7 +16,8 @@ from pathlib import Path
 from ci_parity.base.errors import ConfigError, EvidenceError
 from ci_parity.base.progress import Progress, Step
 from ci_parity.config.discover import find_deployment
-from ci_parity.config.model import Deployment, Source
+from ci_parity.config.model import Deployment
+from ci_parity.config.systems import Source
 from ci_parity.fixtures.manifest import Provenance
 from ci_parity.fixtures.references import check_references, store_references
 from ci_parity.fixtures.signature import Signature

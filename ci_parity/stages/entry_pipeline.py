@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.config.model import Source
+from ci_parity.config.systems import Source
 from ci_parity.records.observation import CaseInputs
 from ci_parity.records.values import write_value
 from ci_parity.run.environments import cache_folder

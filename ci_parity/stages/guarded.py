@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ci_parity.base.errors import CiParityError, EvidenceError
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import Contract, Deployment, SelfChecks, Variant
+from ci_parity.config.model import Contract, Deployment, SelfChecks
+from ci_parity.config.systems import Variant
 from ci_parity.records.finding import Finding, Subject
 from ci_parity.records.identity import ChangeSet, PairName
 from ci_parity.records.outcome import Outcome

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from ci_parity.base.errors import CiParityError, ConfigError, EvidenceError
 from ci_parity.config.discover import find_deployment
-from ci_parity.config.model import Deployment, Target
+from ci_parity.config.model import Deployment
 from ci_parity.config.runtimes import command_of, is_installed
+from ci_parity.config.systems import Target
 from ci_parity.detect.git import Repository
 from ci_parity.detect.host import HostSources, host_facts
 from ci_parity.detect.identity import facts_text, identify, model_digest

@@ -23,8 +23,8 @@ from ci_parity.calibrate.floor import case_floors
 from ci_parity.calibrate.formula import SEED
 from ci_parity.calibrate.precision import provider_precision
 from ci_parity.calibrate.twin import Twin, make_twin
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import CURRENT
+from ci_parity.config.systems import Target
 from ci_parity.records.codec import from_bytes, to_bytes
 from ci_parity.records.noise import (
     CaseFloors,

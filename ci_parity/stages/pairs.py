@@ -6,8 +6,9 @@ from functools import cache, partial
 from pathlib import Path
 
 from ci_parity.base.errors import EvidenceError, InfrastructureError
-from ci_parity.config.model import Deployment, Policy, Target, Variant
+from ci_parity.config.model import Deployment, Policy
 from ci_parity.config.runtimes import is_installed
+from ci_parity.config.systems import Target, Variant
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.identity import ChangeSet
 from ci_parity.run.environments import cache_folder

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ci_parity.base.errors import CiParityError
-from ci_parity.config.model import Deployment, Target, Variant
+from ci_parity.config.model import Deployment
 from ci_parity.config.pinned import find_pinned_runtime
+from ci_parity.config.systems import Target, Variant
 from ci_parity.config.yaml_source import Document, parse, read_text
 from ci_parity.detect.git import Repository
 from ci_parity.fixtures.store import FixtureSet

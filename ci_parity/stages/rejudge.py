@@ -17,8 +17,9 @@ from typing import Any
 from ci_parity.base.canonical import parse_strict
 from ci_parity.base.errors import CiParityError, EvidenceError
 from ci_parity.compare.latency.verdict import needs_more
-from ci_parity.config.model import Deployment, Policy, Target
+from ci_parity.config.model import Deployment, Policy
 from ci_parity.config.policy_order import Order, policy_changes
+from ci_parity.config.systems import Target
 from ci_parity.detect.identity import model_digest
 from ci_parity.fixtures.signature import Signature, read_signature
 from ci_parity.records.finding import Finding, Subject

@@ -126,9 +126,9 @@ def _whole(model: Path) -> bool:
 
 def _subject(value: dict[str, Any], root: Path, config: Path) -> "Subject":
     """Return what the bundle is made of, as the full path would; git vouches for the config."""
-    from ci_parity.config.load import filled, plain_target, policy_json
-    from ci_parity.config.model import Optimization, Variant
+    from ci_parity.config.filling import filled, plain_target, policy_json
     from ci_parity.config.pinned import with_pin
+    from ci_parity.config.systems import Optimization, Variant
     from ci_parity.stages.bundle_locks import lock_files
     from ci_parity.stages.bundling import Subject, libraries_of, listed_cases
 

@@ -14,7 +14,7 @@ from ci_parity.base.digest import sha256_bytes, sha256_file
 from ci_parity.base.errors import EvidenceError, InfrastructureError
 from ci_parity.base.onnx_model import refuse_pointer
 from ci_parity.base.pins.text import inside
-from ci_parity.config.model import Source
+from ci_parity.config.systems import Source
 from ci_parity.detect.scripts import find_scripts
 from ci_parity.fixtures.manifest import Provenance
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from ci_parity.base.digest import sha256_file
 from ci_parity.base.errors import EvidenceError
 from ci_parity.base.onnx_model import artifact_digest_files
-from ci_parity.config.model import Deployment, Source
+from ci_parity.config.model import Deployment
+from ci_parity.config.systems import Source
 from ci_parity.run.source import ONNX_RUNTIMES, Seen
 
 

@@ -6,7 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import PLAIN_CPU, Policy
+from ci_parity.config.model import Policy
+from ci_parity.config.systems import PLAIN_CPU
 from ci_parity.fixtures.signature import Signature
 from ci_parity.fixtures.store import Case, FixtureSet, export, read_inputs, read_references
 from ci_parity.records.canary import Canary

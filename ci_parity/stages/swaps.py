@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ci_parity.base.canonical import Json, canonical_bytes
 from ci_parity.base.errors import EvidenceError
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.detect.changes import option_words
 from ci_parity.detect.identity import model_digest
 from ci_parity.records.attribution import Swap, SystemAxis

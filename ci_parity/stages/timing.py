@@ -17,8 +17,9 @@ from ci_parity.base.progress import Step
 from ci_parity.base.words import percent
 from ci_parity.compare.latency.rule import decide
 from ci_parity.compare.latency.verdict import limits_of, values_of
-from ci_parity.config.model import PLAIN_CPU, LatencyPolicy
+from ci_parity.config.model import LatencyPolicy
 from ci_parity.config.runtimes import CURRENT, image_of
+from ci_parity.config.systems import PLAIN_CPU
 from ci_parity.detect.gpus import Gpus, open_gpus
 from ci_parity.detect.nvml import LibraryNvml, Nvml
 from ci_parity.records.latency import LatencyObservation, LatencyRun

@@ -8,7 +8,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from ci_parity.base.canonical import Json
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import CaseRun, RunStatus
 from ci_parity.records.values import ValueRecord, read_value, write_value
 from ci_parity.run.bench import Bench

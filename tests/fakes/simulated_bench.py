@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from ci_parity.base.canonical import Json
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import CaseRun, RunStatus
 from ci_parity.records.values import ValueRecord
 from ci_parity.run.bench import Bench

@@ -12,7 +12,7 @@ import pytest
 
 from ci_parity.base.canonical import Json
 from ci_parity.compare.noise import NoiseFloor
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.localise.graph import FlatGraph
 from ci_parity.localise.prepare import prepare
 from ci_parity.records.noise import Precision

@@ -21,8 +21,8 @@ from ci_parity.base.progress import Step
 from ci_parity.cli import run
 from ci_parity.compare.latency.verdict import differing
 from ci_parity.config import load
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import runtime_text
+from ci_parity.config.systems import Target
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.observation import CaseInputs, InputSet, Observation, RunStatus
 from ci_parity.records.values import ValueRecord

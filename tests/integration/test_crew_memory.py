@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import CURRENT
+from ci_parity.config.systems import Target
 from ci_parity.coverage.results import may_pass
 from ci_parity.records.coverage import NodeCase, NodeOutcome
 from ci_parity.records.observation import RunStatus

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper
 
 from ci_parity.config.load import localise
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.divergence import Conclusion
 from ci_parity.records.values import read_value
 from ci_parity.run.execute import Job, observe

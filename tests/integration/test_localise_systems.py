@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from ci_parity.cli import run
 from ci_parity.config.load import localise
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.fixtures.importer import import_arrays, parse_source
 from ci_parity.fixtures.signature import read_signature
 from ci_parity.records.divergence import Conclusion, Divergence

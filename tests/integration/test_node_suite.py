@@ -14,7 +14,7 @@ import onnx
 import pytest
 
 from ci_parity.base.progress import SilentProgress
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.coverage import NodeOutcome, NodeResult
 from ci_parity.records.values import leaves, read_value
 from ci_parity.stages.coverage.running import LIMIT_S, run_cases

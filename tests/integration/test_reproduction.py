@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ci_parity.base.progress import SilentProgress
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.localise.reproduction import Observed, Reproduction, System, write_reproduction
 from ci_parity.localise.specimen import Specimen
 from ci_parity.records.observation import CaseInputs, InputSet, RunStatus

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ci_parity.config.load import policy
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import CaseRun, Observation, RunStatus
 from ci_parity.run.execute import Job
 from ci_parity.run.runtime import Launch

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from ci_parity.config.load import policy
-from ci_parity.config.model import Policy, Target
+from ci_parity.config.model import Policy
+from ci_parity.config.systems import Target
 from ci_parity.records.finding import Finding
 from ci_parity.records.observation import CaseRun, Observation, RunStatus, RuntimeInfo
 from ci_parity.records.values import Value, ValueRecord, write_value

@@ -10,7 +10,7 @@ import numpy as np
 
 from ci_parity.base.progress import SilentProgress
 from ci_parity.config.load import policy
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import InputSet
 from ci_parity.run.execute import Job
 from ci_parity.run.runtime import Launch

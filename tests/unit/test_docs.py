@@ -14,7 +14,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from ci_parity.cli import root
-from ci_parity.config.load import schema
+from ci_parity.config.filling import schema
 from ci_parity.config.yaml_source import parse
 from tests.support.doc_pages import blocks, pages
 

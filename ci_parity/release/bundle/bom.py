@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from packaging.requirements import InvalidRequirement, Requirement
 
 from ci_parity.base.canonical import Json, canonical_bytes
-from ci_parity.records.release import FileDigest
+from ci_parity.records.bundle import FileDigest
 from ci_parity.release.bundle.manifest import BundleTarget, BundleVariant, Manifest
 
 _NAMESPACE = uuid.UUID("6f1c1a52-53c9-5bb1-9a43-2f2f3f1f8d0a")

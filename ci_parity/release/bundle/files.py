@@ -15,7 +15,7 @@ from io import FileIO
 from pathlib import Path, PurePosixPath
 
 from ci_parity.base.errors import EvidenceError
-from ci_parity.records.release import FileDigest
+from ci_parity.records.bundle import FileDigest
 from ci_parity.release.bundle.hashing import PIECE_BYTES, WORTH_BYTES, HashedBeside
 from ci_parity.release.bundle.paths import check_path
 

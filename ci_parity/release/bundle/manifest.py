@@ -14,8 +14,8 @@ from typing import Any
 from ci_parity.base.canonical import Json, canonical_bytes, parse_strict
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import EvidenceError
+from ci_parity.records.bundle import FileDigest
 from ci_parity.records.codec import from_json, to_json
-from ci_parity.records.release import FileDigest
 from ci_parity.release.bundle.paths import MANIFEST_NAME, check_distinct, check_path
 
 SCHEMA = "ci-parity/bundle/v2"

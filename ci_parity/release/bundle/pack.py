@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_parity.base.errors import ConfigError, InfrastructureError
-from ci_parity.records.release import FileDigest
+from ci_parity.records.bundle import FileDigest
 from ci_parity.release.bundle.archive import END, header, padding
 from ci_parity.release.bundle.card import render_card
 from ci_parity.release.bundle.files import Part, Writer, copied

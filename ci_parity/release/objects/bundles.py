@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ci_parity.base.errors import ConfigError, EvidenceError, InfrastructureError
-from ci_parity.records.release import FileDigest
+from ci_parity.records.bundle import FileDigest
 from ci_parity.release.bundle.card import render_card
 from ci_parity.release.bundle.extract import extract_bundle, refuse_broken
 from ci_parity.release.bundle.manifest import MAX_MANIFEST_BYTES, Manifest, read_manifest

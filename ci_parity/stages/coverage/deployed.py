@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ci_parity.base.errors import ConfigError, EvidenceError
-from ci_parity.config.model import Deployment, Target, Variant
+from ci_parity.config.model import Deployment
+from ci_parity.config.systems import Target, Variant
 from ci_parity.records.identity import Identity
 from ci_parity.records.observation import InputSet
 from ci_parity.stages.coverage.measure import AskedModel

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.coverage.presence import presence_of
 from ci_parity.coverage.signatures import Sighting
 from ci_parity.records.coverage import AskedTarget, NodeCase, Presence

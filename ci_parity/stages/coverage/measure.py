@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import CoveragePolicy, Target
+from ci_parity.config.model import CoveragePolicy
+from ci_parity.config.systems import Target
 from ci_parity.coverage.matrix import Tests, changes_of, matrix_of
 from ci_parity.coverage.naming import operator_of
 from ci_parity.coverage.operator_table import operator_table

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from ci_parity.base.errors import CiParityError
 from ci_parity.base.onnx_model import subgraphs
 from ci_parity.base.progress import Progress, Step
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import CURRENT
+from ci_parity.config.systems import Target
 from ci_parity.coverage.inference import Whole, read_whole
 from ci_parity.coverage.operators import STEERING
 from ci_parity.coverage.scope import MAX_VALUE, Known, Observed, known_type

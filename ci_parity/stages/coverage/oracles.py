@@ -19,8 +19,8 @@ from pathlib import Path
 
 from ci_parity.base.errors import CiParityError
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import CPU_PROVIDER, CURRENT
+from ci_parity.config.systems import Target
 from ci_parity.coverage.cases import write_case
 from ci_parity.coverage.made.make import Draft
 from ci_parity.coverage.made.tolerances import tolerance_of

@@ -15,8 +15,8 @@ from pathlib import Path
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import PLAIN_CPU, Target
 from ci_parity.config.runtimes import CURRENT, ONNXRUNTIME, command_of, image_of
+from ci_parity.config.systems import PLAIN_CPU, Target
 from ci_parity.coverage.cases import digest_of
 from ci_parity.coverage.results import KeptResult, KeptResults, System, may_pass
 from ci_parity.detect.host import HostSources, host_facts, relevant

@@ -16,8 +16,8 @@ from typing import Any
 from ci_parity import __version__
 from ci_parity.base import git, process
 from ci_parity.base.errors import CiParityError, InfrastructureError
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import command_of, image_of
+from ci_parity.config.systems import Target
 from ci_parity.detect.host import HostSources, host_facts
 from ci_parity.records.facts import Facts, measured
 from ci_parity.run.container.daemon import connected

@@ -11,7 +11,7 @@ import numpy as np
 
 from ci_parity.base.errors import CiParityError
 from ci_parity.base.progress import Progress
-from ci_parity.config.model import PLAIN_CPU, Target
+from ci_parity.config.systems import PLAIN_CPU, Target
 from ci_parity.records.observation import CaseInputs, CaseRun, InputSet, Observation, RunStatus
 from ci_parity.records.values import read_value, write_value
 from ci_parity.run.conformance import models

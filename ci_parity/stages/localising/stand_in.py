@@ -12,8 +12,8 @@ from pathlib import Path
 
 from ci_parity.base.errors import CiParityError
 from ci_parity.base.progress import Step
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import CPU_PROVIDER, CURRENT
+from ci_parity.config.systems import Target
 from ci_parity.records.finding import Finding
 from ci_parity.records.observation import InputSet, Observation, RunStatus
 from ci_parity.records.outcome import Outcome

@@ -16,7 +16,7 @@ from ci_parity.base.errors import CiParityError, EvidenceError
 from ci_parity.base.escape import code
 from ci_parity.config.discover import find_deployment
 from ci_parity.config.model import Release
-from ci_parity.records.release import FileDigest
+from ci_parity.records.bundle import FileDigest
 from ci_parity.release.bundle.manifest import read_manifest
 from ci_parity.release.bundle.verify import Verified
 from ci_parity.release.work_branch import Laid, WorkBranch

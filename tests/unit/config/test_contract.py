@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.config.contract import MAX_SHAPES, contract, listed_sizes
-from ci_parity.config.load import load_deployment, schema
+from ci_parity.config.filling import schema
+from ci_parity.config.load import load_deployment
 from ci_parity.config.model import Contract, Padding, PortContract
 from ci_parity.records.values import ELEMENT_TYPES
 

@@ -7,19 +7,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ci_parity.base.errors import ConfigError
-from ci_parity.config.load import build, load_deployment, policy, schema, target
+from ci_parity.config.filling import schema
+from ci_parity.config.load import build, load_deployment, policy, target
 from ci_parity.config.model import (
     Contract,
     LatencyPolicy,
     MemoryPolicy,
-    Optimization,
     Release,
     SelfChecks,
-    Target,
     Tolerance,
-    Variant,
 )
 from ci_parity.config.starter import Starter, starter_config
+from ci_parity.config.systems import Optimization, Target, Variant
 
 MINIMAL = "version: 1\nvariants: {exported: {path: m.onnx}}\nfixtures: cases\n"
 FULL = """\

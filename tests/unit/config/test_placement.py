@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ci_parity.base.errors import ConfigError
+from ci_parity.config.filling import schema
 from ci_parity.config.ledger import build_ledger
-from ci_parity.config.load import build, load_deployment, schema
+from ci_parity.config.load import build, load_deployment
 from ci_parity.config.model import Deployment, PlacementPolicy
 from ci_parity.config.policy_order import Order, PolicyChange, loosened, policy_changes
 from ci_parity.config.strictest import guarded

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ci_parity.config.load import build, schema
+from ci_parity.config.filling import schema
+from ci_parity.config.load import build
 from ci_parity.config.policy_order import Order, loosened, policy_changes, tolerance_order
 
 T, L, U = Order.TIGHTER, Order.LOOSER, Order.UNCLEAR

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from ci_parity.config.load import schema
+from ci_parity.config.filling import schema
 
 
 def rules(rule: Any, path: str = "$") -> Iterator[tuple[str, Mapping[str, Any]]]:

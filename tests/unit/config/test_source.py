@@ -8,7 +8,7 @@ import pytest
 
 from ci_parity.base.errors import ConfigError
 from ci_parity.config.load import load_deployment
-from ci_parity.config.model import Source
+from ci_parity.config.systems import Source
 
 ENTRY = {"entry": "tools/reference.py:predict", "framework": "pytorch"}
 

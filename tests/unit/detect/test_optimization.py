@@ -8,7 +8,7 @@ import pytest
 
 from ci_parity.base.digest import sha256_file
 from ci_parity.base.errors import EvidenceError
-from ci_parity.config.model import Optimization
+from ci_parity.config.systems import Optimization
 from ci_parity.detect.changes import compare_identities
 from ci_parity.detect.optimization import as_facts, optimization_text
 from ci_parity.records.condensed import condense

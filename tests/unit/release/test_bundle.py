@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ci_parity.base.digest import sha256_bytes
 from ci_parity.base.errors import EvidenceError
-from ci_parity.records.release import FileDigest
+from ci_parity.records.bundle import FileDigest
 from ci_parity.release.bundle.files import describe, part_of
 from ci_parity.release.bundle.manifest import (
     BundleCase,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import CaseRun, RunStatus
 from ci_parity.records.values import ValueRecord, read_value, write_value
 from ci_parity.run.bench import Bench

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.canary import Canary, Freshness
 from ci_parity.run.canary import told_apart
 from ci_parity.run.execute import Job

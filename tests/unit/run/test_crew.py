@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ci_parity.base.errors import InfrastructureError
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import RunStatus
 from ci_parity.records.values import read_value, write_value
 from ci_parity.run.crew import Crew, Done, Errand, crew_size

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import CaseInputs, InputSet, Observation, RunStatus
 from ci_parity.records.placement import Method, Placement
 from ci_parity.records.values import ValueRecord, read_value

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ci_parity.base.errors import CiParityError, ConfigError, EvidenceError, InfrastructureError
-from ci_parity.config.model import Source
+from ci_parity.config.systems import Source
 from ci_parity.records.observation import CaseInputs
 from ci_parity.records.values import ValueRecord, write_value
 from ci_parity.run.source import (

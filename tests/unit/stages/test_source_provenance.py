@@ -8,7 +8,7 @@ from ci_parity import __version__
 from ci_parity.base.canonical import canonical_bytes
 from ci_parity.base.digest import sha256_bytes, sha256_file
 from ci_parity.base.errors import EvidenceError
-from ci_parity.config.model import Source
+from ci_parity.config.systems import Source
 from ci_parity.stages.source_provenance import checkpoint_files, stated
 from tests.support.user_repository import UserRepository, empty_repository
 

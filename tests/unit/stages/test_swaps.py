@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.attribution import SystemAxis
 from ci_parity.run.execute import Job, Ports
 from ci_parity.run.runtime import Launch

@@ -13,8 +13,8 @@ import pytest
 from ci_parity.base.progress import SilentProgress
 from ci_parity.compare.latency.verdict import Judged, judge_latency
 from ci_parity.config.load import policy
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import runtime_text
+from ci_parity.config.systems import Target
 from ci_parity.records.finding import Subject
 from ci_parity.records.latency import LatencyRun
 from ci_parity.records.observation import CaseInputs, InputSet

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.observation import CaseInputs, RunStatus
 from ci_parity.run.execute import Job
 from ci_parity.run.latency.outside import Outside, numbers

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ci_parity.base.progress import Step
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.coverage import NodeCase, NodeOutcome
 from ci_parity.run.runtime import prepare
 from ci_parity.stages.coverage.running import RESULTS, run_cases, system_of, without_fallback

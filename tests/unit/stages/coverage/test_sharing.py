@@ -14,7 +14,7 @@ import pytest
 from ci_parity.base.errors import InfrastructureError
 from ci_parity.base.progress import SilentProgress
 from ci_parity.config.load import load_deployment
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.coverage.cases import digest_of
 from ci_parity.coverage.results import KeptResult, KeptResults
 from ci_parity.records.codec import from_bytes

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ci_parity.base.canonical import Json
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.records.divergence import Conclusion
 from ci_parity.records.observation import RunStatus
 from ci_parity.stages.localising.locate import Stretch

@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 
 from ci_parity.config.load import policy
-from ci_parity.config.model import Target
 from ci_parity.config.runtimes import CPU_PROVIDER, CURRENT
+from ci_parity.config.systems import Target
 from ci_parity.records.outcome import Outcome
 from ci_parity.run.execute import observe
 from ci_parity.run.runtime import Launch, prepare

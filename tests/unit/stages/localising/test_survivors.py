@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ci_parity.base.canonical import Json
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.localise.graph import FlatGraph
 from ci_parity.localise.prepare import PREPARED
 from ci_parity.stages.localising.sides import Side

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import onnx
 
-from ci_parity.config.model import Target
+from ci_parity.config.systems import Target
 from ci_parity.localise.graph import FlatGraph
 from ci_parity.records.observation import RunStatus
 from ci_parity.stages.localising.handover import Cut, Effect, Handover
