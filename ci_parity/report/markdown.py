@@ -5,11 +5,11 @@ that is accepted. Every rung carries the verdict line and where the first failur
 """
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from ci_parity import __version__
 from ci_parity.base.escape import code, prose, visible
 from ci_parity.records.outcome import Outcome
-from ci_parity.records.release import LogLine
 from ci_parity.records.verdict import Verdict
 from ci_parity.report import markdown_details as details
 from ci_parity.report import markdown_overview as overview
@@ -17,6 +17,9 @@ from ci_parity.report.markdown_divergence import beginnings, evidence
 from ci_parity.report.markup import folded, linked
 from ci_parity.report.occasion import Occasion
 from ci_parity.report.words import ICONS, headline
+
+if TYPE_CHECKING:
+    from ci_parity.records.release import LogLine
 
 _MANY, _FEW = 50, 20
 _HEADLINE_LENGTH = 600
@@ -152,7 +155,7 @@ def _restore(verdict: Verdict, occasion: Occasion) -> str:
     return f"**{told}.** To restore it, {way}."
 
 
-def _proven(line: LogLine, log: str) -> str:
+def _proven(line: "LogLine", log: str) -> str:
     entry = line.entry
     words = [f"bundle {code('sha256:' + entry.bundle[:16])}"]
     words += [f"commit {code(entry.commit[:12])}"] if entry.commit else []

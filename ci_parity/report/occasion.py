@@ -1,9 +1,12 @@
 """What a comment says beside the verdict: which commit and run it is of, and what came before."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ci_parity.records.history import EarlierVerdict
-from ci_parity.records.release import LogLine
+
+if TYPE_CHECKING:
+    from ci_parity.records.release import LogLine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,5 +20,5 @@ class Occasion:
     commit: str = ""
     run_url: str = ""
     earlier: tuple[tuple[EarlierVerdict, str], ...] = ()
-    proof: LogLine | None = None
+    proof: "LogLine | None" = None
     log: str = ""
