@@ -9,7 +9,11 @@ from ci_parity.config.systems import Variant
 from ci_parity.detect.converter import ModelOrigin, converter_facts
 from ci_parity.detect.host import relevant
 from ci_parity.detect.model import artifact_sha256, read_model_facts
-from ci_parity.detect.optimization import optimization_text, strange_libraries, with_libraries
+from ci_parity.detect.optimization import (
+    optimization_text,
+    strange_libraries,
+    with_strange_libraries,
+)
 from ci_parity.detect.policy_files import policy_text
 from ci_parity.records.facts import Facts
 from ci_parity.records.identity import Identity
@@ -61,7 +65,7 @@ def identify(
             runtime=runtimes[target.runtime],
             provider=target.provider,
             options=target.options,
-            optimization=with_libraries(optimizations[variant.name], strange[target.name]),
+            optimization=with_strange_libraries(optimizations[variant.name], strange[target.name]),
             fixtures=fixtures,
             policy=policy,
             converter=converters[variant.name],

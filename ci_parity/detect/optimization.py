@@ -62,7 +62,7 @@ def strange_libraries(target: Target, roots: Sequence[Path]) -> Facts:
     return found
 
 
-def with_libraries(text: str, strange: Facts) -> str:
+def with_strange_libraries(text: str, strange: Facts) -> str:
     """Return what an identity holds together with what `strange_libraries` found."""
     return canonical_bytes({**json.loads(as_facts(text)), **strange}).decode() if strange else text
 
