@@ -8,6 +8,7 @@ have; here it is where a file has other bytes.
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from ci_parity.base.canonical import canonical_bytes
@@ -17,7 +18,7 @@ from ci_parity.base.pins import read_pins
 from ci_parity.config.systems import Optimization, Target
 from ci_parity.detect.converter_words import explain_pins
 from ci_parity.detect.pin_facts import facts_of_pins, pins_of_facts
-from ci_parity.records.facts import Facts
+from ci_parity.records.facts import ABSENT, Facts, measured, reading
 
 _NONE = "(none)"
 _LIBRARY = "library "
@@ -55,10 +56,10 @@ def strange_libraries(target: Target, roots: Sequence[Path]) -> Facts:
     """
     found = {}
     for library in target.libraries:
-        there = [root / library.path for root in roots if (root / library.path).is_file()]
-        digests = [sha256_file(path) for path in there]
-        if digests and library.sha256 not in digests:
-            found[_LIBRARY + library.path] = digests[0]
+        read = [reading(partial(sha256_file, root / library.path)) for root in roots]
+        there = [digest for digest in read if digest != ABSENT]
+        if there and library.sha256 not in there:
+            found[_LIBRARY + library.path] = there[0]
     return found
 
 
@@ -83,6 +84,8 @@ def explain_optimization(before: Facts, after: Facts) -> tuple[str, ...]:
         sentences += explain_pins(*sides)
     sentences += [
         f"{name} has the digest {digest[:_SHOWN]}, which is not the config's"
+        if measured(digest)
+        else f"{name}: {digest}"
         for name, digest in after.items()
         if name.startswith(_LIBRARY) and before.get(name) != digest
     ]

@@ -8,9 +8,14 @@ import pytest
 
 from ci_parity.base.digest import sha256_file
 from ci_parity.base.errors import EvidenceError
-from ci_parity.config.systems import Optimization
+from ci_parity.config.systems import Optimization, Target
 from ci_parity.detect.changes import compare_identities
-from ci_parity.detect.optimization import as_facts, optimization_text
+from ci_parity.detect.optimization import (
+    as_facts,
+    optimization_text,
+    strange_libraries,
+    with_strange_libraries,
+)
 from ci_parity.records.condensed import condense
 from ci_parity.records.identity import Axis, BaselineSource, Change
 from tests.unit.base.pins.samples import LOCKS, edited, project
@@ -133,3 +138,30 @@ def test_what_is_named_must_be_there(tmp_path: Path, name: str, file: str) -> No
     (tmp_path / "folder").mkdir()
     with pytest.raises(EvidenceError):
         optimization_text(Optimization(**{name: tmp_path / file}), tmp_path)
+
+
+def test_a_library_counts_where_no_place_has_its_bytes(tmp_path: Path) -> None:
+    """It may be in the checkout alone, or nowhere yet; what cannot be read is none of it."""
+    tree, checkout = tmp_path / "tree", tmp_path / "checkout"
+    tree.mkdir()
+    checkout.mkdir()
+    (checkout / "ops.so").write_bytes(b"ours")
+    library = {"path": "ops.so", "sha256": sha256_file(checkout / "ops.so")}
+    target = Target(name="cpu", session_options={"custom_ops": [library]})
+    assert strange_libraries(target, (tree, checkout)) == {}
+    assert strange_libraries(target, (tree,)) == {}
+    (tree / "ops.so").write_bytes(b"another")
+    assert strange_libraries(target, (tree, checkout)) == {}
+    other = sha256_file(tree / "ops.so")
+    found = strange_libraries(target, (tree,))
+    assert found == {"library ops.so": other}
+    said = change("b" * 64, with_strange_libraries("b" * 64, found))
+    assert said is not None
+    assert said.sentences == (
+        f"library ops.so has the digest {other[:12]}, which is not the config's",
+    )
+    (tree / "ops.so").unlink()
+    (tree / "ops.so").mkdir()
+    said = change("", with_strange_libraries("", strange_libraries(target, (tree,))))
+    assert said is not None
+    assert said.sentences == ("library ops.so: failed: Is a directory",)
