@@ -6,6 +6,7 @@ that pages name are kept in the test cache.
 
 import shutil
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -56,8 +57,10 @@ STATES = {"nothing": nothing, "model": model, "deployment": deployment}
 def test_the_commands_of_a_page_do_what_it_says(name: str, tmp_path: Path) -> None:
     """In order, in one work tree, with the exit codes and the output that the page shows."""
     page = PROJECT / name
-    root, home = tmp_path / "reader", tmp_path / "home"
-    home.mkdir()
+    # The cache knows the logs it has seen by their places, and pytest gives a place again.
+    work = tmp_path / uuid4().hex
+    root, home = work / "reader", work / "home"
+    home.mkdir(parents=True)
     STATES[state_of(page)](root)
     shell = Shell(folder=root, home=home, cache=cache_dir() / "docs-environments")
     for block in blocks(page):
