@@ -32,7 +32,7 @@ class LastSeen:
         Raises:
             EvidenceError: when it cannot be read; it is never taken for one that was not kept.
         """
-        path = self._path(home)
+        path = self.path(home)
         try:
             return read_checkpoint(path.read_bytes(), where=str(path))[0]
         except FileNotFoundError:
@@ -46,11 +46,12 @@ class LastSeen:
 
     def put(self, home: str, checkpoint: Checkpoint) -> None:
         """Keep a state that was verified; where that cannot be done, a warning says so."""
-        path = self._path(home)
+        path = self.path(home)
         try:
             write_atomic(path, sealed(checkpoint, None))
         except OSError as error:
             _log.warning("cannot keep the log's state in %s: %s", path, error.strerror or error)
 
-    def _path(self, home: str) -> Path:
+    def path(self, home: str) -> Path:
+        """Return the file of one log; without it the log was never seen."""
         return self._folder / f"{sha256_bytes(home.encode())}{CHECKPOINT_SUFFIX}"

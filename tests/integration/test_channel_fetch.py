@@ -1,5 +1,6 @@
 """`ci-parity bundle fetch`: what a device takes from a channel, and what it refuses."""
 
+import re
 import shutil
 from pathlib import Path
 
@@ -80,6 +81,26 @@ def test_48_an_old_copy_of_the_pointer_is_refused(made: Releasing, capsys: Outpu
     shutil.rmtree(made.root.parent / "cache")
     assert fetch(made) == 4
     assert "an old copy is served" in capsys.readouterr().err
+    assert licence(made) == "licence 2\n"
+
+
+def test_a_log_begun_anew_is_followed_by_the_remedy(made: Releasing, capsys: Output) -> None:
+    """The device knows another one; the message says what to delete, and that is enough."""
+    assert fetch(made) == 0
+    for path in made.root.glob("release-log.jsonl*"):
+        path.unlink()
+    shutil.rmtree(made.root / "store")
+    made.next_state()
+    put_out(made)
+    capsys.readouterr()
+    assert fetch(made) == 4
+    said = " ".join(capsys.readouterr().err.split())
+    assert "it was rewritten" in said
+    kept = re.search(r"begun anew on purpose, delete (\S+) and follow it in a new folder", said)
+    assert kept is not None
+    Path(kept[1]).unlink()
+    shutil.rmtree(device(made))
+    assert fetch(made) == 0
     assert licence(made) == "licence 2\n"
 
 

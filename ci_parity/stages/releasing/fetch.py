@@ -146,8 +146,12 @@ def _refuse_older_log(following: Following, checkpoint: Checkpoint) -> None:
     elif old.size == checkpoint.size and old.root != checkpoint.root:
         why = f"the log had other lines among its {old.size}: it was rewritten"
     if why:
+        kept = following.seen.path(following.home)
         raise EvidenceError(
-            why, where=where, remedy="find out who writes to the store; nothing was changed here"
+            why,
+            where=where,
+            remedy="find out who writes to the store; nothing was changed here. Was the log begun "
+            f"anew on purpose, delete {kept} and follow it in a new folder",
         )
 
 
