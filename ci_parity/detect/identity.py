@@ -48,14 +48,7 @@ def identify(
         variant.name: facts_text(_converter(variant, models[variant.name], deployment.root))
         for variant in deployment.variants
     }
-    optimizations = {
-        variant.name: optimization_text(variant.optimization, deployment.root)
-        for variant in deployment.variants
-    }
-    strange = {
-        target.name: strange_libraries(target, roots or (deployment.root,))
-        for target in deployment.targets
-    }
+    optimizations = _optimizations(deployment, roots or (deployment.root,))
     policy = policy_text(deployment)
     return tuple(
         Identity(
@@ -65,7 +58,7 @@ def identify(
             runtime=runtimes[target.runtime],
             provider=target.provider,
             options=target.options,
-            optimization=with_strange_libraries(optimizations[variant.name], strange[target.name]),
+            optimization=optimizations[target.name, variant.name],
             fixtures=fixtures,
             policy=policy,
             converter=converters[variant.name],
@@ -76,6 +69,17 @@ def identify(
         for target in deployment.targets
         for variant in deployment.variants_on(target)
     )
+
+
+def _optimizations(deployment: Deployment, roots: Sequence[Path]) -> Mapping[tuple[str, str], str]:
+    """Return what optimized each variant on each target, every file read once."""
+    made = {v.name: optimization_text(v.optimization, deployment.root) for v in deployment.variants}
+    found = {}
+    for target in deployment.targets:
+        strange = strange_libraries(target, roots)
+        for variant in deployment.variants_on(target):
+            found[target.name, variant.name] = with_strange_libraries(made[variant.name], strange)
+    return found
 
 
 def read_models(deployment: Deployment) -> dict[str, ModelFacts]:

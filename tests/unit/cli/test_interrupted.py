@@ -8,6 +8,7 @@ import pytest
 
 from ci_parity.base.process import spawn
 from ci_parity.cli import guarded
+from tests.unit.base.test_process import closed
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX: run on Linux")
@@ -22,8 +23,5 @@ def test_what_it_started_is_ended(tmp_path: Path, capsys: pytest.CaptureFixture[
 
     assert guarded(work) == 130
     assert capsys.readouterr().err == "ci-parity: interrupted\n"
-    (process,) = started
-    assert process.returncode == -signal.SIGKILL
-    for stream in (process.stdin, process.stdout, process.stderr):
-        assert stream is not None
-        stream.close()
+    assert started[0].returncode == -signal.SIGKILL
+    closed(started[0])
